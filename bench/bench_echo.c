@@ -1,0 +1,327 @@
+/*
+ * The echo benchmark: an echo server against the hand-written floor.
+ *
+ * The floor against itself scatters by some per cent, and the machine drifts
+ * by more. So two instances of the floor and the server under test run all the
+ * time, idle ones costing nothing, and get the load in turn, in slices, in an
+ * order drawn anew for each round. Ratios are taken within a round, and the
+ * server's are judged beside those of the second floor.
+ *
+ * All servers share one core and the load has another.
+ */
+#include "arguments.h"
+#include "process.h"
+#include "report.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    COUNTS_MAX = 16,
+    SERVER_ARGUMENTS_MAX = 16,
+    EXIT_OVER_BUDGET = 3,
+    LINE_SIZE = 512,
+};
+
+struct options {
+    unsigned connections[COUNTS_MAX];
+    unsigned connection_counts;
+    unsigned pairs;
+    unsigned long slice; /* ms */
+    unsigned long size;
+    double budget;
+    bool enforced;  /* exit with 3 if over budget */
+    bool half_rate; /* open loop at half of what the floor can do */
+    char *floor;
+    char *server;
+    char *load;
+    char *server_arguments[SERVER_ARGUMENTS_MAX];
+    unsigned server_argument_count;
+};
+
+struct subject_process {
+    struct process process;
+    char endpoint[64];
+};
+
+struct bench {
+    struct options options;
+    int server_core;
+    int load_core;
+    double rate; /* of the open loop, 0 for the closed one */
+    struct subject_process subjects[SUBJECTS];
+    struct results results;
+};
+
+static _Noreturn void fail(const char *what)
+{
+    fprintf(stderr, "bench_echo: %s\n", what);
+    exit(1); /* the children die with this process */
+}
+
+static _Noreturn void usage(void)
+{
+    fputs("usage: bench_echo --floor PATH --server PATH --load PATH\n"
+          "                  [--server-arg ARGUMENT]... [--half-rate]\n"
+          "                  [--connections N,...] [--pairs N] [--slice MS]\n"
+          "                  [--size BYTES] [--budget RATIO]\n",
+          stderr);
+    exit(2);
+}
+
+static void parse_connections(struct options *options, char *list)
+{
+    options->connection_counts = 0;
+    for (char *word = strtok(list, ","); word; word = strtok(NULL, ",")) {
+        if (options->connection_counts == COUNTS_MAX)
+            usage();
+        options->connections[options->connection_counts++] =
+            (unsigned)parse_count("connections", word, 1, 60000);
+    }
+    if (!options->connection_counts)
+        usage();
+}
+
+static void add_server_argument(struct options *options, char *argument)
+{
+    if (options->server_argument_count == SERVER_ARGUMENTS_MAX)
+        usage();
+    options->server_arguments[options->server_argument_count++] = argument;
+}
+
+static void set_option(struct options *options, int option)
+{
+    switch (option) {
+    case 'c':
+        parse_connections(options, optarg);
+        break;
+    case 'p':
+        options->pairs = (unsigned)parse_count("pairs", optarg, 1, PAIRS_MAX);
+        break;
+    case 't':
+        options->slice = parse_count("slice", optarg, 1, 600000);
+        break;
+    case 'b':
+        options->size = parse_count("size", optarg, 1, 1 << 24);
+        break;
+    case 'g':
+        options->budget = parse_amount("budget", optarg);
+        options->enforced = true;
+        break;
+    case 'r':
+        options->half_rate = true;
+        break;
+    case 'f':
+        options->floor = optarg;
+        break;
+    case 's':
+        options->server = optarg;
+        break;
+    case 'l':
+        options->load = optarg;
+        break;
+    case 'a':
+        add_server_argument(options, optarg);
+        break;
+    default:
+        usage();
+    }
+}
+
+static struct options parse_options(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"connections", required_argument, NULL, 'c'},
+        {"pairs", required_argument, NULL, 'p'},
+        {"slice", required_argument, NULL, 't'},
+        {"size", required_argument, NULL, 'b'},
+        {"budget", required_argument, NULL, 'g'},
+        {"half-rate", no_argument, NULL, 'r'},
+        {"floor", required_argument, NULL, 'f'},
+        {"server", required_argument, NULL, 's'},
+        {"server-arg", required_argument, NULL, 'a'},
+        {"load", required_argument, NULL, 'l'},
+        {0},
+    };
+    struct options options = {
+        .connections = {64, 1000},
+        .connection_counts = 2,
+        .pairs = 20,
+        .slice = 400,
+        .size = 64,
+        .budget = 0.02,
+    };
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)
+        set_option(&options, option);
+    if (optind != argc || !options.floor || !options.server || !options.load)
+        usage();
+    return options;
+}
+
+static void start_subject(struct bench *bench, enum subject subject)
+{
+    const struct options *options = &bench->options;
+    struct subject_process *started = &bench->subjects[subject];
+    char *arguments[5 + SERVER_ARGUMENTS_MAX] = {
+        subject == SERVER ? options->server : options->floor, "--listen",
+        "127.0.0.1:0", "--quiet"};
+    char line[LINE_SIZE];
+
+    if (subject == SERVER)
+        memcpy(arguments + 4, options->server_arguments,
+               options->server_argument_count * sizeof(*arguments));
+    if (!process_start(&started->process, arguments, bench->server_core))
+        fail("cannot start a server");
+    do {
+        if (!process_read_line(&started->process, line, sizeof(line)))
+            fail("a server ended before it listened");
+    } while (sscanf(line, "listening on %63s", started->endpoint) != 1);
+}
+
+static void stop_subject(struct bench *bench, enum subject subject)
+{
+    struct process *process = &bench->subjects[subject].process;
+    struct counts *counts = &bench->results.counts[subject];
+    char line[LINE_SIZE];
+
+    kill(process->pid, SIGTERM);
+    while (process_read_line(process, line, sizeof(line))) {
+        if (strncmp(line, "connections ", 12) != 0)
+            continue;
+        if (!find_value(line, "sqes", &counts->sqes) ||
+            !find_value(line, "cqes", &counts->cqes) ||
+            !find_value(line, "enters", &counts->enters))
+            fprintf(stderr, "bench_echo: counts missing in: %s\n", line);
+    }
+    if (!process_wait(process))
+        fail("a server failed");
+}
+
+static double value_of(const char *line, const char *name)
+{
+    double value;
+
+    if (!find_value(line, name, &value)) {
+        fprintf(stderr, "bench_echo: no \"%s\" in: %s\n", name, line);
+        exit(1);
+    }
+    return value;
+}
+
+/* One run of the load; its line of figures. */
+static void run_load(const struct bench *bench,
+                     const struct subject_process *subject,
+                     char line[LINE_SIZE])
+{
+    char numbers[5][32];
+    char *arguments[] = {bench->options.load,
+                         "--connect",
+                         (char *)subject->endpoint,
+                         "--connections",
+                         numbers[0],
+                         "--size",
+                         numbers[1],
+                         "--duration",
+                         numbers[2],
+                         "--rate",
+                         numbers[3],
+                         "--cpu-of",
+                         numbers[4],
+                         NULL};
+    struct process load;
+
+    snprintf(numbers[0], sizeof(*numbers), "%u", bench->results.connections);
+    snprintf(numbers[1], sizeof(*numbers), "%lu", bench->options.size);
+    snprintf(numbers[2], sizeof(*numbers), "%lu", bench->options.slice);
+    snprintf(numbers[3], sizeof(*numbers), "%.0f", bench->rate);
+    snprintf(numbers[4], sizeof(*numbers), "%d", (int)subject->process.pid);
+    if (!process_start(&load, arguments, bench->load_core))
+        fail("cannot start the load");
+    if (!process_read_line(&load, line, LINE_SIZE) || !process_wait(&load))
+        fail("the load failed");
+}
+
+static void run_slice(struct bench *bench, enum subject subject, unsigned round)
+{
+    struct subject_process *server = &bench->subjects[subject];
+    double(*samples)[PAIRS_MAX] = bench->results.samples[subject];
+    double cpu = -process_cpu(&server->process);
+    char line[LINE_SIZE];
+
+    run_load(bench, server, line);
+    /* The ends of its connections belong to this server, not to the next. */
+    process_settle(&server->process);
+    cpu += process_cpu(&server->process);
+    bench->results.counts[subject].echoes += value_of(line, "total");
+    samples[CPU][round] = value_of(line, "server_cpu_us");
+    samples[WHOLE_CPU][round] = cpu / 1e3 / value_of(line, "total");
+    samples[RATE][round] = value_of(line, "rps");
+    samples[P50][round] = value_of(line, "p50_us");
+    samples[P99][round] = value_of(line, "p99_us");
+    samples[BUSY][round] = samples[CPU][round] * samples[RATE][round] / 1e6;
+    samples[LOAD_CPU][round] = value_of(line, "load_cpu_us");
+}
+
+static void run_round(struct bench *bench, unsigned round)
+{
+    enum subject order[SUBJECTS] = {FLOOR_A, FLOOR_B, SERVER};
+
+    for (int i = SUBJECTS - 1; i > 0; i--) {
+        int other = rand() % (i + 1);
+        enum subject kept = order[i];
+
+        order[i] = order[other];
+        order[other] = kept;
+    }
+    for (int i = 0; i < SUBJECTS; i++)
+        run_slice(bench, order[i], round);
+}
+
+static bool run_connections(struct bench *bench, unsigned connections)
+{
+    const struct options *options = &bench->options;
+
+    memset(&bench->results, 0, sizeof(bench->results));
+    bench->results.connections = connections;
+    bench->results.pairs = options->pairs;
+    bench->rate = 0;
+    for (enum subject subject = 0; subject < SUBJECTS; subject++)
+        start_subject(bench, subject);
+    /* A first round that does not count: pages touched, caches filled. */
+    run_round(bench, 0);
+    if (options->half_rate)
+        bench->rate = bench->results.samples[FLOOR_A][RATE][0] / 2;
+    for (unsigned round = 0; round < options->pairs; round++)
+        run_round(bench, round);
+    for (enum subject subject = 0; subject < SUBJECTS; subject++)
+        stop_subject(bench, subject);
+    printf("\nconnections %u size %lu pairs %u slice %lu ms", connections,
+           options->size, options->pairs, options->slice);
+    if (options->half_rate)
+        printf(" open loop at %.0f/s", bench->rate);
+    putchar('\n');
+    report_results(&bench->results);
+    return report_verdict(&bench->results, options->budget, options->half_rate);
+}
+
+int main(int argc, char **argv)
+{
+    static struct bench bench;
+    bool met = true;
+
+    bench.options = parse_options(argc, argv);
+    srand((unsigned)time(NULL));
+    find_cores(&bench.server_core, &bench.load_core);
+    if (bench.server_core < 0)
+        puts("only one core: nothing is pinned, and times mean little");
+    for (unsigned i = 0; i < bench.options.connection_counts; i++) {
+        met &= run_connections(&bench, bench.options.connections[i]);
+        fflush(stdout);
+    }
+    return met || !bench.options.enforced ? 0 : EXIT_OVER_BUDGET;
+}

@@ -1,0 +1,294 @@
+#include "core/descriptor.h"
+#include "base/message.h"
+#include "core/request.h"
+#include "core/task.h"
+#include <pthread.h>
+
+_Atomic(struct coil__descriptor *) coil__descriptors[COIL__DESCRIPTOR_CHUNKS];
+
+/* ------------------------------------------------------------- the table */
+
+/* A child keeps its descriptors, but the requests on them are the parent's. */
+static void descriptor_forget_requests(void)
+{
+    for (int i = 0; i < COIL__DESCRIPTOR_CHUNKS; i++) {
+        struct coil__descriptor *chunk = atomic_load(&coil__descriptors[i]);
+
+        for (int j = 0; chunk && j < COIL__DESCRIPTOR_CHUNK; j++) {
+            atomic_store(&chunk[j].owner, NULL);
+            atomic_store(&chunk[j].in_flight, 0);
+            chunk[j].reader = chunk[j].writer = NULL;
+            chunk[j].closer = NULL;
+            chunk[j].closing = false;
+            coil__list_init(&chunk[j].sharers);
+        }
+    }
+}
+
+static void descriptor_watch_fork(void)
+{
+    pthread_atfork(NULL, NULL, descriptor_forget_requests);
+}
+
+/* Publishes the chunk that holds `descriptor`, unless it is there. */
+static int descriptor_reserve(int descriptor)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    _Atomic(struct coil__descriptor *) *slot;
+    struct coil__descriptor *chunk, *none = NULL;
+
+    if (descriptor < 0)
+        return -EBADF;
+    if (descriptor >= COIL__DESCRIPTOR_CHUNK * COIL__DESCRIPTOR_CHUNKS)
+        return -EMFILE;
+    if (coil__descriptor_find(descriptor))
+        return 0;
+    pthread_once(&once, descriptor_watch_fork);
+    chunk = coil__kernel_allocate(COIL__DESCRIPTOR_CHUNK * sizeof(*chunk));
+    if (!chunk)
+        return -ENOMEM;
+    for (int i = 0; i < COIL__DESCRIPTOR_CHUNK; i++)
+        coil__list_init(&chunk[i].sharers);
+    slot = &coil__descriptors[descriptor >> COIL__DESCRIPTOR_CHUNK_BITS];
+    if (!atomic_compare_exchange_strong(slot, &none, chunk))
+        coil__kernel_free(chunk); /* another thread was first */
+    return 0;
+}
+
+/* ---------------------------------------------------- requests on a handle */
+
+static unsigned descriptor_in_flight(const struct coil__descriptor *entry)
+{
+    return atomic_load_explicit(&entry->in_flight, memory_order_acquire);
+}
+
+/* Load and store, no locked instruction: only the owner's thread writes. The
+ * release pairs with descriptor_in_flight on another thread. */
+static inline void descriptor_count(struct coil__descriptor *entry, int change)
+{
+    unsigned count =
+        atomic_load_explicit(&entry->in_flight, memory_order_relaxed);
+
+    atomic_store_explicit(&entry->in_flight, count + (unsigned)change,
+                          memory_order_release);
+}
+
+static inline int descriptor_claim(struct coil__descriptor *entry,
+                                   coil_context *context)
+{
+    if (atomic_load_explicit(&entry->owner, memory_order_relaxed) == context)
+        return 0;
+    if (descriptor_in_flight(entry))
+        return -EBUSY;
+    atomic_store_explicit(&entry->owner, context, memory_order_relaxed);
+    return 0;
+}
+
+static inline int descriptor_take_place(coil_request **place,
+                                        coil_request *request)
+{
+    if (*place)
+        return -EBUSY;
+    *place = request;
+    return 0;
+}
+
+int coil__descriptor_enter(coil_context *context, coil_request *request)
+{
+    coil_handle handle = request->operation.handle;
+    struct coil__descriptor *entry = coil__descriptor_find(handle.descriptor);
+    unsigned flags = request->operation.type->flags;
+    int result;
+
+    if (!coil__descriptor_is(entry, handle))
+        return -EBADF;
+    result = descriptor_claim(entry, context);
+    if (result < 0)
+        return result;
+    if (flags & COIL_OPERATION_READS)
+        result = descriptor_take_place(&entry->reader, request);
+    else if (flags & COIL_OPERATION_WRITES)
+        result = descriptor_take_place(&entry->writer, request);
+    else
+        coil__list_append(&entry->sharers, &request->sharers);
+    if (result < 0)
+        return result;
+    request->entry = entry;
+    descriptor_count(entry, 1);
+    return 0;
+}
+
+static int descriptor_close_now(struct coil__descriptor *entry, int descriptor)
+{
+    /* Before close(2): another thread may be given the number at once. */
+    entry->closing = false;
+    return coil__kernel_close(descriptor);
+}
+
+static void descriptor_last_left(coil_context *context,
+                                 struct coil__descriptor *entry, int descriptor)
+{
+    coil_task *closer = entry->closer;
+
+    entry->closer = NULL;
+    if (!closer) {
+        (void)descriptor_close_now(entry, descriptor);
+        return;
+    }
+    coil__task_make_ready(context, closer); /* it closes */
+}
+
+void coil__descriptor_leave(coil_context *context, coil_request *request)
+{
+    struct coil__descriptor *entry = request->entry;
+    unsigned flags = request->operation.type->flags;
+
+    request->entry = NULL;
+    if (flags & COIL_OPERATION_READS)
+        entry->reader = NULL;
+    else if (flags & COIL_OPERATION_WRITES)
+        entry->writer = NULL;
+    else
+        coil__list_remove(&request->sharers);
+    descriptor_count(entry, -1);
+    if (__builtin_expect(entry->closing, 0) && !descriptor_in_flight(entry))
+        descriptor_last_left(context, entry,
+                             request->operation.handle.descriptor);
+}
+
+static void descriptor_interrupt_all(coil_context *context,
+                                     struct coil__descriptor *entry)
+{
+    struct coil__list *node = entry->sharers.next;
+
+    if (entry->reader)
+        coil__request_interrupt(context, entry->reader, -EBADF);
+    if (entry->writer)
+        coil__request_interrupt(context, entry->writer, -EBADF);
+    while (node != &entry->sharers) {
+        coil_request *request = COIL__CONTAINER(node, coil_request, sharers);
+
+        node = node->next; /* the interrupted one may leave at once */
+        coil__request_interrupt(context, request, -EBADF);
+    }
+}
+
+/* ----------------------------------------------------------- open, release */
+
+/* The number came back although its old handle is live: somebody closed it by
+ * close(2). Runs on the thread of the context that has requests there, if any
+ * has: they hold the old file, and their places are freed as they end. */
+static void descriptor_evict(void *argument)
+{
+    struct coil__descriptor *entry = argument;
+
+    descriptor_interrupt_all(coil__current, entry);
+}
+
+static void descriptor_report_theft(struct coil__descriptor *entry,
+                                    int descriptor)
+{
+    coil_context *owner =
+        atomic_load_explicit(&entry->owner, memory_order_relaxed);
+
+    coil__message(COIL_MESSAGE_MISUSE,
+                  "descriptor %d was closed behind the library's back",
+                  descriptor);
+    if (!descriptor_in_flight(entry))
+        return;
+    if (owner == coil__current)
+        descriptor_evict(entry);
+    else
+        (void)coil_context_post(owner, descriptor_evict, entry);
+}
+
+int coil_handle_open(coil_handle *ret_handle, int descriptor)
+{
+    struct coil__descriptor *entry;
+    int result = descriptor_reserve(descriptor);
+
+    if (result < 0)
+        return result;
+    entry = coil__descriptor_find(descriptor);
+    if (atomic_load_explicit(&entry->generation, memory_order_relaxed) ||
+        descriptor_in_flight(entry))
+        descriptor_report_theft(entry, descriptor);
+    if (!++entry->last)
+        entry->last = 1;
+    atomic_store_explicit(&entry->generation, entry->last,
+                          memory_order_release);
+    *ret_handle = (coil_handle){descriptor, entry->last};
+    return 0;
+}
+
+int coil_handle_descriptor(coil_handle handle)
+{
+    struct coil__descriptor *entry = coil__descriptor_find(handle.descriptor);
+
+    return coil__descriptor_is(entry, handle) ? handle.descriptor : -EBADF;
+}
+
+int coil_handle_release(coil_handle handle)
+{
+    struct coil__descriptor *entry = coil__descriptor_find(handle.descriptor);
+    uint32_t generation = handle.generation;
+
+    if (!coil__descriptor_is(entry, handle))
+        return -EBADF;
+    if (descriptor_in_flight(entry))
+        return -EBUSY;
+    if (!atomic_compare_exchange_strong(&entry->generation, &generation, 0))
+        return -EBADF;
+    return handle.descriptor;
+}
+
+/* ------------------------------------------------------------------ close */
+
+/* Cancels what is under way and waits for it, whoever waits for those. */
+static int descriptor_close_busy(coil_context *context,
+                                 struct coil__descriptor *entry, int descriptor)
+{
+    coil_task *task = context->running;
+
+    entry->closing = true;
+    entry->closer = task;
+    descriptor_interrupt_all(context, entry);
+    if (!task) /* in a post: the last request to leave closes */
+        return 0;
+    /* Also when all have left by now: then this task is on the ready queue. */
+    coil__task_suspend(context, task);
+    return descriptor_close_now(entry, descriptor);
+}
+
+int coil_handle_close(coil_handle handle)
+{
+    struct coil__descriptor *entry = coil__descriptor_find(handle.descriptor);
+    coil_context *context = coil__current;
+    uint32_t generation = handle.generation;
+    bool busy;
+
+    if (!coil__descriptor_is(entry, handle))
+        return 0;
+    busy = descriptor_in_flight(entry) != 0;
+    if (busy && (!context || atomic_load(&entry->owner) != context))
+        return -EBUSY;
+    if (!atomic_compare_exchange_strong(&entry->generation, &generation, 0))
+        return 0;
+    if (busy)
+        return descriptor_close_busy(context, entry, handle.descriptor);
+    return descriptor_close_now(entry, handle.descriptor);
+}
+
+void coil__descriptor_disown(const coil_context *context)
+{
+    for (int i = 0; i < COIL__DESCRIPTOR_CHUNKS; i++) {
+        struct coil__descriptor *chunk = atomic_load(&coil__descriptors[i]);
+
+        for (int j = 0; chunk && j < COIL__DESCRIPTOR_CHUNK; j++) {
+            coil_context *owner = atomic_load(&chunk[j].owner);
+
+            if (owner == context)
+                atomic_compare_exchange_strong(&chunk[j].owner, &owner, NULL);
+        }
+    }
+}

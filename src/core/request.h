@@ -1,0 +1,47 @@
+/*
+ * The life of a request, from its first submission queue entry to the last
+ * completion.
+ *
+ *   BACKLOG    no entry could be had; on the context's backlog
+ *   IN_FLIGHT  an entry was filled and its completion has not been taken
+ *   TIMER      waits for its time only, the kernel knows nothing of it
+ *   ENDED      result holds; nothing refers to it any more
+ *
+ *   BACKLOG -> IN_FLIGHT -> (again: BACKLOG or IN_FLIGHT) -> ENDED
+ *   BACKLOG -> ENDED and TIMER -> ENDED when interrupted
+ */
+#ifndef COIL_CORE_REQUEST_H
+#define COIL_CORE_REQUEST_H
+
+#include "core/context.h"
+#include <coil/extend.h>
+
+enum coil__request_phase {
+    COIL__REQUEST_BACKLOG,
+    COIL__REQUEST_IN_FLIGHT,
+    COIL__REQUEST_TIMER,
+    COIL__REQUEST_ENDED
+};
+
+/* How far its cancel has come. */
+enum coil__request_cancel {
+    COIL__CANCEL_NONE,
+    COIL__CANCEL_WAITING, /* on the context's list, for want of an entry */
+    COIL__CANCEL_QUEUED   /* an entry holds it */
+};
+
+/* The completion of a request's entry. */
+void coil__request_complete(coil_context *context, coil_request *request,
+                            int res, unsigned flags);
+
+/* Has the request end with `reason` unless its own result comes first. */
+void coil__request_interrupt(coil_context *context, coil_request *request,
+                             int reason);
+
+/* Its limit, or the time it waited for, has come. */
+void coil__request_expire(coil_context *context, coil_request *request);
+
+/* Gives entries to what could not have one. Returns true if all have. */
+bool coil__request_submit_backlog(coil_context *context);
+
+#endif

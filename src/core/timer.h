@@ -1,0 +1,56 @@
+/*
+ * The context's timer queue, and when deadlines are counted from.
+ *
+ * A limit counts from the first clock reading at or after the call. Reading
+ * the clock at each call would cost more than the rest of arming, so limits
+ * that were set during a turn wait on a list, and one reading just before the
+ * loop enters the kernel stamps them all.
+ */
+#ifndef COIL_CORE_TIMER_H
+#define COIL_CORE_TIMER_H
+
+#include "base/heap.h"
+#include "base/list.h"
+#include <coil/time.h>
+
+struct coil_context;
+struct coil_task;
+
+struct coil__timer {
+    struct coil__heap_node node;
+    void (*expire)(struct coil_context *context, struct coil__timer *timer);
+    bool armed;
+};
+
+struct coil__timers {
+    struct coil__heap heap;
+    struct coil__list unstamped; /* tasks, by their `unstamped` node */
+    coil_time now;               /* the last reading */
+    size_t armed;
+};
+
+void coil__timers_init(struct coil__timers *timers);
+
+/* Arms, or moves if armed. */
+void coil__timer_arm(struct coil__timers *timers, struct coil__timer *timer,
+                     coil_time when);
+void coil__timer_cancel(struct coil__timers *timers, struct coil__timer *timer);
+
+/* `now` plus a duration, without overflow. */
+static inline coil_time coil__time_after(coil_time now, coil_duration duration)
+{
+    if (duration <= 0)
+        return now;
+    return duration > COIL_FOREVER - now ? COIL_FOREVER : now + duration;
+}
+
+/* Gives every limit of this turn its deadline. */
+void coil__timers_stamp(struct coil_context *context);
+
+/* How long the loop may sleep: 0 not at all, COIL_FOREVER without limit. */
+coil_duration coil__timers_until_next(const struct coil__timers *timers);
+
+/* Reads the clock, if a timer is armed, and expires what is due. */
+void coil__timers_expire(struct coil_context *context);
+
+#endif
