@@ -7,6 +7,10 @@
  * order drawn anew for each round. Ratios are taken within a round, and the
  * server's are judged beside those of the second floor.
  *
+ * Two instances of one program may still differ by some per cent for as long
+ * as they live, because of the pages they happen to get. More rounds do not
+ * help against that, so all are started anew several times (--starts).
+ *
  * All servers share one core and the load has another.
  */
 #include "arguments.h"
@@ -30,6 +34,7 @@ struct options {
     unsigned connections[COUNTS_MAX];
     unsigned connection_counts;
     unsigned pairs;
+    unsigned starts;     /* the pairs are spread over so many */
     unsigned long slice; /* ms */
     unsigned long size;
     double budget;
@@ -56,10 +61,25 @@ struct bench {
     struct results results;
 };
 
+static struct bench bench_state;
+
+/* However this ends, no server is left over. */
+static void end_servers(void)
+{
+    for (int subject = 0; subject < SUBJECTS; subject++) {
+        struct process *process = &bench_state.subjects[subject].process;
+
+        if (process->pid > 0) {
+            kill(process->pid, SIGKILL);
+            process_wait(process);
+        }
+    }
+}
+
 static _Noreturn void fail(const char *what)
 {
     fprintf(stderr, "bench_echo: %s\n", what);
-    exit(1); /* the children die with this process */
+    exit(1);
 }
 
 static _Noreturn void usage(void)
@@ -67,7 +87,7 @@ static _Noreturn void usage(void)
     fputs("usage: bench_echo --floor PATH --server PATH --load PATH\n"
           "                  [--server-arg ARGUMENT]... [--half-rate]\n"
           "                  [--connections N,...] [--pairs N] [--slice MS]\n"
-          "                  [--size BYTES] [--budget RATIO]\n",
+          "                  [--starts N] [--size BYTES] [--budget RATIO]\n",
           stderr);
     exit(2);
 }
@@ -100,6 +120,9 @@ static void set_option(struct options *options, int option)
         break;
     case 'p':
         options->pairs = (unsigned)parse_count("pairs", optarg, 1, PAIRS_MAX);
+        break;
+    case 'n':
+        options->starts = (unsigned)parse_count("starts", optarg, 1, PAIRS_MAX);
         break;
     case 't':
         options->slice = parse_count("slice", optarg, 1, 600000);
@@ -136,6 +159,7 @@ static struct options parse_options(int argc, char **argv)
     static const struct option names[] = {
         {"connections", required_argument, NULL, 'c'},
         {"pairs", required_argument, NULL, 'p'},
+        {"starts", required_argument, NULL, 'n'},
         {"slice", required_argument, NULL, 't'},
         {"size", required_argument, NULL, 'b'},
         {"budget", required_argument, NULL, 'g'},
@@ -150,7 +174,8 @@ static struct options parse_options(int argc, char **argv)
         .connections = {64, 1000},
         .connection_counts = 2,
         .pairs = 20,
-        .slice = 400,
+        .starts = 5,
+        .slice = 200,
         .size = 64,
         .budget = 0.02,
     };
@@ -183,25 +208,6 @@ static void start_subject(struct bench *bench, enum subject subject)
     } while (sscanf(line, "listening on %63s", started->endpoint) != 1);
 }
 
-static void stop_subject(struct bench *bench, enum subject subject)
-{
-    struct process *process = &bench->subjects[subject].process;
-    struct counts *counts = &bench->results.counts[subject];
-    char line[LINE_SIZE];
-
-    kill(process->pid, SIGTERM);
-    while (process_read_line(process, line, sizeof(line))) {
-        if (strncmp(line, "connections ", 12) != 0)
-            continue;
-        if (!find_value(line, "sqes", &counts->sqes) ||
-            !find_value(line, "cqes", &counts->cqes) ||
-            !find_value(line, "enters", &counts->enters))
-            fprintf(stderr, "bench_echo: counts missing in: %s\n", line);
-    }
-    if (!process_wait(process))
-        fail("a server failed");
-}
-
 static double value_of(const char *line, const char *name)
 {
     double value;
@@ -211,6 +217,27 @@ static double value_of(const char *line, const char *name)
         exit(1);
     }
     return value;
+}
+
+static void add_counts(struct counts *counts, const char *line)
+{
+    counts->sqes += value_of(line, "sqes");
+    counts->cqes += value_of(line, "cqes");
+    counts->enters += value_of(line, "enters");
+}
+
+static void stop_subject(struct bench *bench, enum subject subject)
+{
+    struct process *process = &bench->subjects[subject].process;
+    char line[LINE_SIZE];
+
+    kill(process->pid, SIGTERM);
+    while (process_read_line(process, line, sizeof(line))) {
+        if (strncmp(line, "connections ", 12) == 0)
+            add_counts(&bench->results.counts[subject], line);
+    }
+    if (!process_wait(process))
+        fail("a server failed");
 }
 
 /* One run of the load; its line of figures. */
@@ -282,24 +309,63 @@ static void run_round(struct bench *bench, unsigned round)
         run_slice(bench, order[i], round);
 }
 
+/* ns of CPU time that went to others than this benchmark, since the boot. */
+static double cpu_of_others(const struct bench *bench)
+{
+    double cpu = machine_cpu() - ended_children_cpu();
+
+    for (int subject = 0; subject < SUBJECTS; subject++)
+        cpu -= process_cpu(&bench->subjects[subject].process);
+    return cpu;
+}
+
+static void start_all(struct bench *bench)
+{
+    for (enum subject subject = 0; subject < SUBJECTS; subject++)
+        start_subject(bench, subject);
+}
+
+static void stop_all(struct bench *bench)
+{
+    for (enum subject subject = 0; subject < SUBJECTS; subject++)
+        stop_subject(bench, subject);
+}
+
+/* All the rounds of one start, and what others used of the machine. */
+static void run_rounds(struct bench *bench, unsigned first, unsigned end)
+{
+    struct results *results = &bench->results;
+
+    start_all(bench);
+    /* A round that is measured again: pages touched, caches filled. */
+    run_round(bench, first);
+    if (bench->options.half_rate && bench->rate <= 0)
+        bench->rate = results->samples[FLOOR_A][RATE][first] / 2;
+    results->others -= cpu_of_others(bench) / 1e9;
+    results->seconds -= clock_seconds();
+    for (unsigned round = first; round < end; round++)
+        run_round(bench, round);
+    results->seconds += clock_seconds();
+    results->others += cpu_of_others(bench) / 1e9;
+    stop_all(bench);
+}
+
 static bool run_connections(struct bench *bench, unsigned connections)
 {
     const struct options *options = &bench->options;
+    unsigned first = 0;
 
     memset(&bench->results, 0, sizeof(bench->results));
     bench->results.connections = connections;
     bench->results.pairs = options->pairs;
     bench->rate = 0;
-    for (enum subject subject = 0; subject < SUBJECTS; subject++)
-        start_subject(bench, subject);
-    /* A first round that does not count: pages touched, caches filled. */
-    run_round(bench, 0);
-    if (options->half_rate)
-        bench->rate = bench->results.samples[FLOOR_A][RATE][0] / 2;
-    for (unsigned round = 0; round < options->pairs; round++)
-        run_round(bench, round);
-    for (enum subject subject = 0; subject < SUBJECTS; subject++)
-        stop_subject(bench, subject);
+    for (unsigned start = 1; start <= options->starts; start++) {
+        unsigned end = options->pairs * start / options->starts;
+
+        if (end > first)
+            run_rounds(bench, first, end);
+        first = end;
+    }
     printf("\nconnections %u size %lu pairs %u slice %lu ms", connections,
            options->size, options->pairs, options->slice);
     if (options->half_rate)
@@ -311,17 +377,18 @@ static bool run_connections(struct bench *bench, unsigned connections)
 
 int main(int argc, char **argv)
 {
-    static struct bench bench;
+    struct bench *bench = &bench_state;
     bool met = true;
 
-    bench.options = parse_options(argc, argv);
+    bench->options = parse_options(argc, argv);
+    atexit(end_servers);
     srand((unsigned)time(NULL));
-    find_cores(&bench.server_core, &bench.load_core);
-    if (bench.server_core < 0)
+    find_cores(&bench->server_core, &bench->load_core);
+    if (bench->server_core < 0)
         puts("only one core: nothing is pinned, and times mean little");
-    for (unsigned i = 0; i < bench.options.connection_counts; i++) {
-        met &= run_connections(&bench, bench.options.connections[i]);
+    for (unsigned i = 0; i < bench->options.connection_counts; i++) {
+        met &= run_connections(bench, bench->options.connections[i]);
         fflush(stdout);
     }
-    return met || !bench.options.enforced ? 0 : EXIT_OVER_BUDGET;
+    return met || !bench->options.enforced ? 0 : EXIT_OVER_BUDGET;
 }

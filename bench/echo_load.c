@@ -96,7 +96,7 @@ static struct options parse_options(int argc, char **argv)
         {0},
     };
     struct options options = {
-        .connections = 64, .size = 64, .duration = 1000, .warm_up = 50};
+        .connections = 64, .size = 64, .duration = 1000, .warm_up = 20};
     int option;
 
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1)

@@ -78,7 +78,8 @@ count()
     requests=$2
     shift 2
     : >"$scratch/output"
-    valgrind --tool=callgrind --callgrind-out-file="$scratch/profile" \
+    valgrind --tool=callgrind --vgdb=no \
+        --callgrind-out-file="$scratch/profile" \
         "$server" --listen 127.0.0.1:0 --quiet "$@" \
         >"$scratch/output" 2>"$scratch/log" &
     pid=$!

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,6 +99,44 @@ void process_settle(const struct process *process)
         before = now;
         nanosleep(&pause, NULL);
     }
+}
+
+double clock_seconds(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+double machine_cpu(void)
+{
+    /* user, nice, system, idle, iowait, irq, softirq, steal */
+    unsigned long long ticks[8] = {0};
+    FILE *file = fopen("/proc/stat", "re");
+    int found = 0;
+
+    if (!file)
+        return -1;
+    found = fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu",
+                   &ticks[0], &ticks[1], &ticks[2], &ticks[3], &ticks[4],
+                   &ticks[5], &ticks[6], &ticks[7]);
+    fclose(file);
+    if (found < 8)
+        return -1;
+    return (double)(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] +
+                    ticks[7]) *
+           1e9 / (double)sysconf(_SC_CLK_TCK);
+}
+
+double ended_children_cpu(void)
+{
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_CHILDREN, &usage) < 0)
+        return -1;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e9 +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e3;
 }
 
 bool find_value(const char *line, const char *name, double *ret_value)

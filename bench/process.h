@@ -30,6 +30,15 @@ double process_cpu(const struct process *process);
 /* Waits until it has stopped using its CPU, a second at most. */
 void process_settle(const struct process *process);
 
+/* Of the monotonic clock. */
+double clock_seconds(void);
+
+/* ns of CPU time that all processes together have used; negative if unknown. */
+double machine_cpu(void);
+
+/* The same for the children that have been waited for. */
+double ended_children_cpu(void);
+
 /* Finds "name value" among the words of a line, whatever else is there. */
 bool find_value(const char *line, const char *name, double *ret_value);
 

@@ -34,6 +34,8 @@ struct results {
     unsigned pairs;
     double samples[SUBJECTS][METRICS][PAIRS_MAX];
     struct counts counts[SUBJECTS];
+    double seconds; /* that the rounds took */
+    double others;  /* s of CPU time that other processes used meanwhile */
 };
 
 /* The figures. */
