@@ -1,18 +1,32 @@
+#include "net/address_text.h"
+#include <assert.h>
 #include <coil/address.h>
 #include <errno.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <string.h>
 
-/* ----------------------------------------------------------- construction */
+enum { ADDRESS_GROUPS = 8, ADDRESS_V6_TEXT = ADDRESS_GROUPS * 5 - 1 };
 
-coil_address coil_address_v4(uint8_t a, uint8_t b, uint8_t c, uint8_t d)
+/* The longest text: eight full groups, a percent sign, a name (IF_NAMESIZE
+ * counts the terminator). */
+static_assert(COIL_ADDRESS_TEXT_MAX == ADDRESS_V6_TEXT + 1 + IF_NAMESIZE,
+              "COIL_ADDRESS_TEXT_MAX is the longest text");
+
+static const uint8_t address_mapped_prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+/* ------------------------------------------------------------------- make */
+
+coil_address coil_address_v4(uint32_t number)
 {
-    return (coil_address){.family = AF_INET, .bytes = {a, b, c, d}};
+    coil_address address = {.family = AF_INET};
+    uint32_t wire = htonl(number);
+
+    memcpy(address.bytes, &wire, sizeof(wire));
+    return address;
 }
 
-coil_address coil_address_v6(const uint8_t bytes[16], uint32_t zone)
+coil_address coil_address_v6(const uint8_t *bytes, uint32_t zone)
 {
     coil_address address = {.family = AF_INET6, .zone = zone};
 
@@ -22,389 +36,419 @@ coil_address coil_address_v6(const uint8_t bytes[16], uint32_t zone)
 
 coil_address coil_address_any_v4(void)
 {
-    return coil_address_v4(0, 0, 0, 0);
+    return coil_address_v4(INADDR_ANY);
 }
 
 coil_address coil_address_any_v6(void)
 {
-    return (coil_address){.family = AF_INET6};
+    return coil_address_v6(in6addr_any.s6_addr, 0);
 }
 
 coil_address coil_address_loopback_v4(void)
 {
-    return coil_address_v4(127, 0, 0, 1);
+    return coil_address_v4(INADDR_LOOPBACK);
 }
 
 coil_address coil_address_loopback_v6(void)
 {
-    return (coil_address){.family = AF_INET6, .bytes = {[15] = 1}};
+    return coil_address_v6(in6addr_loopback.s6_addr, 0);
+}
+
+coil_address coil_address_map_v4(const coil_address *address)
+{
+    coil_address mapped = {.family = AF_INET6};
+
+    if (!coil_address_is_v4(address))
+        return *address;
+    memcpy(mapped.bytes, address_mapped_prefix, 12);
+    memcpy(mapped.bytes + 12, address->bytes, 4);
+    return mapped;
+}
+
+coil_address coil_address_unmap_v4(const coil_address *address)
+{
+    coil_address unmapped = {.family = AF_INET};
+
+    if (!coil_address_is_v4_mapped(address))
+        return *address;
+    memcpy(unmapped.bytes, address->bytes + 12, 4);
+    return unmapped;
 }
 
 /* ------------------------------------------------------------------ parse */
 
-/* What is left of the text. */
-struct address_text {
-    const char *at, *end;
-};
-
-static int address_peek(const struct address_text *text)
-{
-    return text->at < text->end ? (unsigned char)*text->at : -1;
-}
-
-static bool address_take(struct address_text *text, char wanted)
-{
-    if (address_peek(text) != (unsigned char)wanted)
-        return false;
-    text->at++;
-    return true;
-}
-
-/* A decimal number of at most three digits without leading zeros, or -1. */
-static int address_take_octet(struct address_text *text)
-{
-    int value = 0, digits = 0;
-
-    while (address_peek(text) >= '0' && address_peek(text) <= '9') {
-        if (++digits > 3 || (digits == 2 && value == 0))
-            return -1;
-        value = 10 * value + *text->at++ - '0';
-    }
-    return digits && value <= 255 ? value : -1;
-}
-
-static bool address_take_v4(struct address_text *text, uint8_t ret_bytes[4])
+static bool address_take_v4(struct address_text *text, uint8_t *ret_bytes)
 {
     for (int i = 0; i < 4; i++) {
-        int octet;
+        uint32_t number;
 
-        if (i && !address_take(text, '.'))
+        if (i > 0 && !address_text_take(text, '.'))
             return false;
-        octet = address_take_octet(text);
-        if (octet < 0)
+        if (!address_text_take_number(text, UINT8_MAX, &number))
             return false;
-        ret_bytes[i] = (uint8_t)octet;
+        ret_bytes[i] = (uint8_t)number;
     }
     return true;
 }
 
-static int address_hex_digit(int c)
+/* The value of a hexadecimal digit, -1 for other characters. */
+static int address_hex_value(char character)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    if (address_is_digit(character))
+        return character - '0';
+    if (character >= 'a' && character <= 'f')
+        return character - 'a' + 10;
+    if (character >= 'A' && character <= 'F')
+        return character - 'A' + 10;
+    return -1;
 }
 
-/* One to four hexadecimal digits, or -1. */
-static int address_take_group(struct address_text *text)
+/* Takes one to four hexadecimal digits. A fifth is left, and is no separator. */
+static bool address_take_group(struct address_text *text, unsigned *ret_group)
 {
-    int value = 0, digits = 0, digit;
+    const char *start = text->at;
+    unsigned group = 0;
 
-    while ((digit = address_hex_digit(address_peek(text))) >= 0) {
-        if (++digits > 4)
-            return -1;
-        value = 16 * value + digit;
+    while (!address_text_ends(text) && text->at - start < 4) {
+        int value = address_hex_value(*text->at);
+
+        if (value < 0)
+            break;
+        group = group << 4 | (unsigned)value;
         text->at++;
     }
-    return digits ? value : -1;
+    *ret_group = group;
+    return text->at > start;
 }
 
-/* Is what follows an IPv4 tail rather than a group? */
-static bool address_at_v4(const struct address_text *text)
+/* An IPv6 address while it is read. */
+struct address_v6 {
+    uint8_t bytes[16];
+    size_t used; /* bytes read so far */
+    size_t gap;  /* where `::` was, ADDRESS_NO_GAP if it was not yet */
+};
+
+enum { ADDRESS_NO_GAP = 17 };
+
+/* Takes a group, or the IPv4 address that may stand for the last two. Which of
+ * them it is shows only after its first digits. */
+static bool address_v6_take_part(struct address_v6 *v6,
+                                 struct address_text *text)
 {
-    const char *at = text->at;
+    struct address_text start = *text;
+    unsigned group;
 
-    while (at < text->end && *at >= '0' && *at <= '9')
-        at++;
-    return at < text->end && at > text->at && *at == '.';
-}
-
-/* Groups with colons between them into `bytes`, at most `room` of these.
- * Returns how many bytes, or -1. Stops before "::" and at the end. */
-static int address_take_groups(struct address_text *text, uint8_t *bytes,
-                               int room)
-{
-    int used = 0;
-
-    for (;;) {
-        int group;
-
-        if (address_at_v4(text)) {
-            if (room - used < 4 || !address_take_v4(text, bytes + used))
-                return -1;
-            return used + 4;
-        }
-        group = address_take_group(text);
-        if (group < 0 || room - used < 2)
-            return -1;
-        bytes[used++] = (uint8_t)(group >> 8);
-        bytes[used++] = (uint8_t)group;
-        if (address_peek(text) != ':' ||
-            (text->at + 1 < text->end && text->at[1] == ':'))
-            return used;
-        text->at++;
-    }
-}
-
-static bool address_take_gap(struct address_text *text)
-{
-    if (text->end - text->at < 2 || text->at[0] != ':' || text->at[1] != ':')
+    if (v6->used > 14 || !address_take_group(text, &group))
         return false;
-    text->at += 2;
+    if (!address_text_sees(text, '.')) {
+        v6->bytes[v6->used++] = (uint8_t)(group >> 8);
+        v6->bytes[v6->used++] = (uint8_t)group;
+        return true;
+    }
+    *text = start;
+    if (v6->used > 12 || !address_take_v4(text, v6->bytes + v6->used))
+        return false;
+    v6->used += 4;
+    return address_text_ends(text);
+}
+
+/* Takes what stands between two parts or ends the text: a colon, which needs a
+ * part after it, or the only `::`, which does not. */
+static bool address_v6_take_separator(struct address_v6 *v6,
+                                      struct address_text *text)
+{
+    if (!address_text_take(text, ':'))
+        return false;
+    if (!address_text_take(text, ':'))
+        return !address_text_ends(text);
+    if (v6->gap != ADDRESS_NO_GAP)
+        return false;
+    v6->gap = v6->used;
     return true;
 }
 
-static bool address_take_v6(struct address_text *text, uint8_t ret_bytes[16])
+/* Moves what came after `::` to the end. It stands for at least one group. */
+static bool address_v6_close_gap(struct address_v6 *v6)
 {
-    uint8_t tail[16];
-    int before = 0, after = 0;
+    size_t after = v6->used - v6->gap;
 
-    memset(ret_bytes, 0, 16);
-    if (!address_take_gap(text)) {
-        before = address_take_groups(text, ret_bytes, 16);
-        if (before < 0 || before == 16)
-            return before == 16;
-        if (!address_take_gap(text))
-            return false;
-    }
-    if (address_hex_digit(address_peek(text)) >= 0) {
-        /* The gap stands for at least one group. */
-        after = address_take_groups(text, tail, 14 - before);
-        if (after < 0)
-            return false;
-    }
-    memcpy(ret_bytes + 16 - after, tail, (size_t)after);
+    if (v6->gap == ADDRESS_NO_GAP)
+        return v6->used == 16;
+    if (v6->used == 16)
+        return false;
+    memmove(v6->bytes + 16 - after, v6->bytes + v6->gap, after);
+    memset(v6->bytes + v6->gap, 0, 16 - v6->used);
     return true;
 }
 
-/* The rest of the text as the index of an interface. */
-static int address_take_zone(struct address_text *text, uint32_t *ret_zone)
+static bool address_take_v6(struct address_text *text, uint8_t *ret_bytes)
 {
-    size_t length = (size_t)(text->end - text->at);
-    char name[IF_NAMESIZE];
-    uint64_t number = 0;
-    bool digits = true;
+    struct address_v6 v6 = {.gap = ADDRESS_NO_GAP};
 
-    if (!length || length >= sizeof(name) || memchr(text->at, 0, length))
-        return -EINVAL;
-    for (size_t i = 0; i < length; i++) {
-        name[i] = text->at[i];
-        digits = digits && name[i] >= '0' && name[i] <= '9';
-        number = 10 * number + (uint64_t)(name[i] - '0');
+    if (address_text_sees(text, ':') &&
+        (!address_v6_take_separator(&v6, text) || v6.gap != 0))
+        return false;
+    while (!address_text_ends(text)) {
+        if (!address_v6_take_part(&v6, text))
+            return false;
+        if (!address_text_ends(text) && !address_v6_take_separator(&v6, text))
+            return false;
     }
-    name[length] = '\0';
-    text->at = text->end;
-    if (!digits)
-        number = if_nametoindex(name);
-    if (!number)
-        return digits ? -EINVAL : -ENODEV;
-    if (number > UINT32_MAX)
-        return -EINVAL;
-    *ret_zone = (uint32_t)number;
-    return 0;
+    if (!address_v6_close_gap(&v6))
+        return false;
+    memcpy(ret_bytes, v6.bytes, sizeof(v6.bytes));
+    return true;
 }
 
-int coil_address_parse(coil_address *ret_address, const char *text,
-                       size_t length)
+static bool address_all_digits(const char *text, size_t length)
 {
-    struct address_text rest = {text, text + length};
+    for (size_t i = 0; i < length; i++)
+        if (!address_is_digit(text[i]))
+            return false;
+    return true;
+}
+
+static int address_zone_of_name(const char *name, uint32_t *ret_zone)
+{
+    int saved = errno;
+    unsigned index = if_nametoindex(name);
+    int result = index ? 0 : -errno;
+
+    errno = saved;
+    if (result >= 0)
+        *ret_zone = index;
+    return result;
+}
+
+/* No interface has a colon in its name; the kernel would pass over it and what
+ * follows, and take "lo:80" for "lo". */
+static int address_parse_zone(struct address_text text, uint32_t *ret_zone)
+{
+    size_t length = (size_t)(text.end - text.at);
+    char name[IF_NAMESIZE] = {0};
+
+    if (length == 0 || length >= sizeof(name) ||
+        memchr(text.at, '\0', length) || memchr(text.at, ':', length))
+        return -EINVAL;
+    if (address_all_digits(text.at, length))
+        return address_text_take_number(&text, UINT32_MAX, ret_zone) ? 0
+                                                                     : -EINVAL;
+    memcpy(name, text.at, length);
+    return address_zone_of_name(name, ret_zone);
+}
+
+static int address_parse_v4(struct address_text text, coil_address *ret_address)
+{
     coil_address address = {.family = AF_INET};
-    int result;
 
-    if (length && memchr(text, ':', length)) {
-        address.family = AF_INET6;
-        if (!address_take_v6(&rest, address.bytes))
-            return -EINVAL;
-        if (address_take(&rest, '%')) {
-            result = address_take_zone(&rest, &address.zone);
-            if (result < 0)
-                return result;
-        }
-    } else if (!address_take_v4(&rest, address.bytes)) {
-        return -EINVAL;
-    }
-    if (rest.at != rest.end)
+    if (!address_take_v4(&text, address.bytes) || !address_text_ends(&text))
         return -EINVAL;
     *ret_address = address;
     return 0;
 }
 
+static int address_parse_v6(struct address_text text, coil_address *ret_address)
+{
+    coil_address address = {.family = AF_INET6};
+    const char *percent =
+        memchr(text.at, '%', (size_t)(text.end - text.at));
+    struct address_text front = {text.at, percent ? percent : text.end};
+    int result = 0;
+
+    if (!address_take_v6(&front, address.bytes))
+        return -EINVAL;
+    if (percent)
+        result = address_parse_zone(
+            (struct address_text){percent + 1, text.end}, &address.zone);
+    if (result >= 0)
+        *ret_address = address;
+    return result;
+}
+
+int coil_address_parse(coil_address *ret_address, const char *text,
+                       size_t length)
+{
+    if (length == 0)
+        return -EINVAL;
+    if (memchr(text, ':', length))
+        return address_parse_v6((struct address_text){text, text + length},
+                                ret_address);
+    return address_parse_v4((struct address_text){text, text + length},
+                            ret_address);
+}
+
 /* ------------------------------------------------------------------ print */
 
-static unsigned address_group(const coil_address *address, int index)
+static char *address_put(char *at, const char *text)
 {
-    return (unsigned)address->bytes[2 * index] << 8 |
-           address->bytes[2 * index + 1];
+    size_t length = strlen(text);
+
+    memcpy(at, text, length);
+    return at + length;
 }
 
-/* The first of the longest runs of two or more zero groups. */
-static int address_longest_run(const coil_address *address, int *ret_length)
+static char *address_put_v4(char *at, const uint8_t *bytes)
 {
-    int start = -1;
-
-    *ret_length = 1;
-    for (int i = 0; i < 8; i++) {
-        int end = i;
-
-        while (end < 8 && !address_group(address, end))
-            end++;
-        if (end - i > *ret_length) {
-            *ret_length = end - i;
-            start = i;
-        }
-        if (end > i)
-            i = end - 1;
+    for (int i = 0; i < 4; i++) {
+        if (i > 0)
+            *at++ = '.';
+        at = address_text_put_number(at, bytes[i], 10);
     }
-    return start;
+    return at;
 }
 
-static int address_print_v4(const uint8_t *bytes, char *text, size_t size)
+static unsigned address_group(const uint8_t *bytes, unsigned index)
 {
-    return snprintf(text, size, "%u.%u.%u.%u", bytes[0], bytes[1], bytes[2],
-                    bytes[3]);
+    return (unsigned)bytes[2 * index] << 8 | bytes[2 * index + 1];
 }
 
-static int address_print_v6(const coil_address *address, char *text)
+/* The first of the longest runs of zero groups. Returns its length, 0 if there
+ * is none of two or more. */
+static unsigned address_zero_run(const uint8_t *bytes, unsigned *ret_start)
 {
-    int run, gap = address_longest_run(address, &run);
-    char *at = text;
+    unsigned best = 0, length = 0;
 
-    for (int i = 0; i < 8; i++) {
-        if (i == gap) {
-            at += sprintf(at, "::");
-            i += run - 1;
+    for (unsigned i = 0; i < ADDRESS_GROUPS; i++) {
+        length = address_group(bytes, i) ? 0 : length + 1;
+        if (length > best) {
+            best = length;
+            *ret_start = i + 1 - length;
+        }
+    }
+    return best >= 2 ? best : 0;
+}
+
+static char *address_put_v6(char *at, const uint8_t *bytes)
+{
+    unsigned start = 0, length = address_zero_run(bytes, &start), i = 0;
+
+    while (i < ADDRESS_GROUPS) {
+        if (length && i == start) {
+            at = address_put(at, "::");
+            i += length;
             continue;
         }
-        if (at > text && at[-1] != ':')
+        if (i > 0 && i != start + length)
             *at++ = ':';
-        at += sprintf(at, "%x", address_group(address, i));
+        at = address_text_put_number(at, address_group(bytes, i++), 16);
     }
-    *at = '\0';
-    return (int)(at - text);
+    return at;
 }
 
-static int address_print_zone(const coil_address *address, char *text,
-                              size_t size)
+static char *address_put_zone(char *at, uint32_t zone)
 {
     char name[IF_NAMESIZE];
+    int saved = errno;
+    bool named = if_indextoname(zone, name) != NULL;
 
-    if (!address->zone)
-        return 0;
-    /* A name of digits would be read as an index. */
-    if (if_indextoname(address->zone, name) &&
-        strspn(name, "0123456789") != strlen(name))
-        return snprintf(text, size, "%%%s", name);
-    return snprintf(text, size, "%%%u", address->zone);
+    errno = saved;
+    *at++ = '%';
+    if (named && !address_all_digits(name, strlen(name)))
+        return address_put(at, name);
+    return address_text_put_number(at, zone, 10);
 }
 
-int coil_address_print(const coil_address *address, char *ret_text,
-                       size_t capacity)
+/* Writes at most COIL_ADDRESS_TEXT_MAX - 1 characters, no terminator. */
+static char *address_put_any(char *at, const coil_address *address)
 {
-    char text[COIL_ADDRESS_TEXT_MAX] = "unspecified";
-    int length = (int)strlen(text);
+    if (coil_address_is_v4(address))
+        return address_put_v4(at, address->bytes);
+    if (!coil_address_is_v6(address))
+        return address_put(at, "unspecified");
+    if (coil_address_is_v4_mapped(address))
+        at = address_put_v4(address_put(at, "::ffff:"), address->bytes + 12);
+    else
+        at = address_put_v6(at, address->bytes);
+    return address->zone ? address_put_zone(at, address->zone) : at;
+}
 
-    if (coil_address_is_v4(address)) {
-        length = address_print_v4(address->bytes, text, sizeof(text));
-    } else if (coil_address_is_v6(address)) {
-        if (coil_address_is_v4_mapped(address)) {
-            length = sprintf(text, "::ffff:");
-            length += address_print_v4(address->bytes + 12, text + length,
-                                       sizeof(text) - (size_t)length);
-        } else {
-            length = address_print_v6(address, text);
-        }
-        length += address_print_zone(address, text + length,
-                                     sizeof(text) - (size_t)length);
-    }
-    if ((size_t)length >= capacity)
+ssize_t coil_address_print(const coil_address *address, char *ret_text,
+                           size_t capacity)
+{
+    char text[COIL_ADDRESS_TEXT_MAX];
+    size_t length = (size_t)(address_put_any(text, address) - text);
+
+    if (length >= capacity) {
+        if (capacity)
+            *ret_text = '\0';
         return -ENOSPC;
-    memcpy(ret_text, text, (size_t)length + 1);
-    return length;
+    }
+    memcpy(ret_text, text, length);
+    ret_text[length] = '\0';
+    return (ssize_t)length;
 }
 
-/* ------------------------------------------------------------- predicates */
+/* ---------------------------------------------------------------- inquire */
 
-bool coil_address_is_v4(const coil_address *address)
+bool coil_address_is_v4_mapped(const coil_address *address)
 {
-    return address->family == AF_INET;
-}
-
-bool coil_address_is_v6(const coil_address *address)
-{
-    return address->family == AF_INET6;
+    return coil_address_is_v6(address) &&
+           memcmp(address->bytes, address_mapped_prefix, 12) == 0;
 }
 
 bool coil_address_is_any(const coil_address *address)
 {
     static const uint8_t zeros[16];
+    coil_address inner = coil_address_unmap_v4(address);
 
-    return address->family && !memcmp(address->bytes, zeros, sizeof(zeros));
+    if (coil_address_is_v4(&inner))
+        return memcmp(inner.bytes, zeros, 4) == 0;
+    return coil_address_is_v6(&inner) && memcmp(inner.bytes, zeros, 16) == 0;
 }
 
 bool coil_address_is_loopback(const coil_address *address)
 {
-    static const uint8_t loopback[16] = {[15] = 1};
+    coil_address inner = coil_address_unmap_v4(address);
 
-    if (coil_address_is_v4(address))
-        return address->bytes[0] == 127;
-    return coil_address_is_v6(address) &&
-           !memcmp(address->bytes, loopback, sizeof(loopback));
+    if (coil_address_is_v4(&inner))
+        return inner.bytes[0] == 127;
+    return coil_address_is_v6(&inner) &&
+           memcmp(inner.bytes, &in6addr_loopback, 16) == 0;
 }
 
 bool coil_address_is_multicast(const coil_address *address)
 {
-    if (coil_address_is_v4(address))
-        return (address->bytes[0] & 0xf0) == 0xe0;
-    return coil_address_is_v6(address) && address->bytes[0] == 0xff;
+    coil_address inner = coil_address_unmap_v4(address);
+
+    if (coil_address_is_v4(&inner))
+        return inner.bytes[0] >> 4 == 0xe;
+    return coil_address_is_v6(&inner) && inner.bytes[0] == 0xff;
 }
 
 bool coil_address_is_link_local(const coil_address *address)
 {
+    coil_address inner = coil_address_unmap_v4(address);
+
+    if (coil_address_is_v4(&inner))
+        return inner.bytes[0] == 169 && inner.bytes[1] == 254;
+    return coil_address_is_v6(&inner) && inner.bytes[0] == 0xfe &&
+           inner.bytes[1] >> 6 == 2;
+}
+
+/* The address with all that does not count set to zero, so that addresses that
+ * users filled in by hand compare and hash by what they mean. */
+static coil_address address_normal(const coil_address *address)
+{
+    coil_address normal = {.family = address->family};
+
     if (coil_address_is_v4(address))
-        return address->bytes[0] == 169 && address->bytes[1] == 254;
-    return coil_address_is_v6(address) && address->bytes[0] == 0xfe &&
-           (address->bytes[1] & 0xc0) == 0x80;
-}
-
-static const uint8_t address_mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-bool coil_address_is_v4_mapped(const coil_address *address)
-{
-    return coil_address_is_v6(address) &&
-           !memcmp(address->bytes, address_mapped, sizeof(address_mapped));
-}
-
-coil_address coil_address_unmap(coil_address address)
-{
-    const uint8_t *bytes = address.bytes + 12;
-
-    if (!coil_address_is_v4_mapped(&address))
-        return address;
-    return coil_address_v4(bytes[0], bytes[1], bytes[2], bytes[3]);
-}
-
-coil_address coil_address_map(coil_address address)
-{
-    uint8_t bytes[16];
-
-    if (!coil_address_is_v4(&address))
-        return address;
-    memcpy(bytes, address_mapped, sizeof(address_mapped));
-    memcpy(bytes + sizeof(address_mapped), address.bytes, 4);
-    return coil_address_v6(bytes, 0);
+        memcpy(normal.bytes, address->bytes, 4);
+    if (coil_address_is_v6(address))
+        return *address;
+    return normal;
 }
 
 int coil_address_compare(const coil_address *left, const coil_address *right)
 {
-    int bytes = memcmp(left->bytes, right->bytes, sizeof(left->bytes));
+    coil_address l = address_normal(left), r = address_normal(right);
+    int order;
 
-    if (left->family != right->family)
-        return left->family < right->family ? -1 : 1;
-    if (bytes || left->zone == right->zone)
-        return bytes;
-    return left->zone < right->zone ? -1 : 1;
+    if (l.family != r.family)
+        return l.family < r.family ? -1 : 1;
+    order = memcmp(l.bytes, r.bytes, sizeof(l.bytes));
+    if (order)
+        return order;
+    return (l.zone > r.zone) - (l.zone < r.zone);
 }
 
 bool coil_address_equal(const coil_address *left, const coil_address *right)
@@ -412,21 +456,24 @@ bool coil_address_equal(const coil_address *left, const coil_address *right)
     return coil_address_compare(left, right) == 0;
 }
 
-/* Each word is multiplied in and folded: every input bit reaches every output
- * bit within two words. */
-static uint64_t address_mix(uint64_t hash, uint64_t word)
+/* The finishing step of splitmix64: each bit of the input changes each bit of
+ * the output with a chance near one half. */
+static uint64_t address_mix(uint64_t value)
 {
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
+    value += 0x9e3779b97f4a7c15;
+    value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
+    value = (value ^ value >> 27) * 0x94d049bb133111eb;
+    return value ^ value >> 31;
 }
 
 uint64_t coil_address_hash(const coil_address *address)
 {
-    uint64_t words[2];
-    uint64_t hash = (uint64_t)address->family << 32 | address->zone;
+    coil_address normal = address_normal(address);
+    uint64_t half[2];
 
-    memcpy(words, address->bytes, sizeof(words));
-    hash = address_mix(hash, words[0]);
-    hash = address_mix(hash, words[1]);
-    return address_mix(hash, 1);
+    memcpy(half, normal.bytes, sizeof(half));
+    return address_mix(half[0] ^
+                       address_mix(half[1] ^
+                                   address_mix((uint64_t)normal.zone << 32 |
+                                               (uint32_t)normal.family)));
 }

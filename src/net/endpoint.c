@@ -1,177 +1,276 @@
-#include "net/endpoint.h"
+/*
+ * The calls on storage do the work for every protocol; the typed ones below
+ * give them a name per protocol and nothing else.
+ */
+#include "net/address_text.h"
+#include <coil/endpoint.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
-void coil__endpoint_make(union coil__endpoint *ret_endpoint,
-                         coil_address address, uint16_t port)
+/* ---------------------------------------------------------------- storage */
+
+static coil_endpoint_storage endpoint_make(const coil_address *address,
+                                           uint16_t port)
 {
-    memset(ret_endpoint, 0, sizeof(*ret_endpoint));
-    if (coil_address_is_v4(&address)) {
-        ret_endpoint->v4.sin_family = AF_INET;
-        ret_endpoint->v4.sin_port = htons(port);
-        memcpy(&ret_endpoint->v4.sin_addr, address.bytes, 4);
-    } else if (coil_address_is_v6(&address)) {
-        ret_endpoint->v6.sin6_family = AF_INET6;
-        ret_endpoint->v6.sin6_port = htons(port);
-        ret_endpoint->v6.sin6_scope_id = address.zone;
-        memcpy(&ret_endpoint->v6.sin6_addr, address.bytes, 16);
+    coil_endpoint_storage storage;
+
+    memset(&storage, 0, sizeof(storage));
+    if (coil_address_is_v4(address)) {
+        storage.v4.sin_family = AF_INET;
+        storage.v4.sin_port = htons(port);
+        memcpy(&storage.v4.sin_addr, address->bytes, 4);
+    } else if (coil_address_is_v6(address)) {
+        storage.v6.sin6_family = AF_INET6;
+        storage.v6.sin6_port = htons(port);
+        memcpy(&storage.v6.sin6_addr, address->bytes, 16);
+        storage.v6.sin6_scope_id = address->zone;
+    }
+    return storage;
+}
+
+static socklen_t endpoint_size(const coil_endpoint_storage *storage)
+{
+    switch (storage->any.sa_family) {
+    case AF_INET:
+        return sizeof(storage->v4);
+    case AF_INET6:
+        return sizeof(storage->v6);
+    default:
+        return 0;
     }
 }
 
-coil_address coil__endpoint_address(const union coil__endpoint *endpoint)
+static coil_address endpoint_address(const coil_endpoint_storage *storage)
 {
+    switch (storage->any.sa_family) {
+    case AF_INET:
+        return coil_address_v4(ntohl(storage->v4.sin_addr.s_addr));
+    case AF_INET6:
+        return coil_address_v6(storage->v6.sin6_addr.s6_addr,
+                               storage->v6.sin6_scope_id);
+    default:
+        return (coil_address){0};
+    }
+}
+
+static uint16_t endpoint_port(const coil_endpoint_storage *storage)
+{
+    switch (storage->any.sa_family) {
+    case AF_INET:
+        return ntohs(storage->v4.sin_port);
+    case AF_INET6:
+        return ntohs(storage->v6.sin6_port);
+    default:
+        return 0;
+    }
+}
+
+/* Whether `size` bytes from the kernel are an endpoint; 0 if so. */
+static int endpoint_check(const coil_endpoint_storage *storage, socklen_t size)
+{
+    if (size > sizeof(*storage) || size < sizeof(storage->any.sa_family))
+        return -EINVAL;
+    if (storage->any.sa_family == AF_UNSPEC)
+        return 0;
+    if (endpoint_size(storage) == 0)
+        return -EAFNOSUPPORT;
+    return size < endpoint_size(storage) ? -EINVAL : 0;
+}
+
+/* Making it anew drops the flow label, which is no part of an endpoint, and
+ * whatever was in the rest of the storage. */
+static int endpoint_resize(coil_endpoint_storage *storage, socklen_t size)
+{
+    int result = size ? endpoint_check(storage, size) : 0;
     coil_address address = {0};
+    uint16_t port = 0;
 
-    if (endpoint->base.sa_family == AF_INET) {
-        address.family = AF_INET;
-        memcpy(address.bytes, &endpoint->v4.sin_addr, 4);
-    } else if (endpoint->base.sa_family == AF_INET6) {
-        address.family = AF_INET6;
-        address.zone = endpoint->v6.sin6_scope_id;
-        memcpy(address.bytes, &endpoint->v6.sin6_addr, 16);
+    if (size && result >= 0) {
+        address = endpoint_address(storage);
+        port = endpoint_port(storage);
     }
-    return address;
+    *storage = endpoint_make(&address, port);
+    return result;
 }
 
-uint16_t coil__endpoint_port(const union coil__endpoint *endpoint)
+static int endpoint_compare(const coil_endpoint_storage *left,
+                            const coil_endpoint_storage *right)
 {
-    if (endpoint->base.sa_family == AF_INET)
-        return ntohs(endpoint->v4.sin_port);
-    if (endpoint->base.sa_family == AF_INET6)
-        return ntohs(endpoint->v6.sin6_port);
-    return 0;
+    coil_address left_address = endpoint_address(left);
+    coil_address right_address = endpoint_address(right);
+    int order = coil_address_compare(&left_address, &right_address);
+
+    return order ? order : endpoint_port(left) - endpoint_port(right);
+}
+
+/* The low bits of a product depend on the low bits of its factors only, so the
+ * high ones are folded in before and after. */
+static uint64_t endpoint_hash(const coil_endpoint_storage *storage)
+{
+    coil_address address = endpoint_address(storage);
+    uint64_t hash = coil_address_hash(&address);
+
+    hash ^= endpoint_port(storage) * 0x9e3779b97f4a7c15;
+    hash = (hash ^ hash >> 32) * 0xbf58476d1ce4e5b9;
+    return hash ^ hash >> 29;
 }
 
 /* ------------------------------------------------------------------- text */
 
-/* All of the text must be the number. */
-static int endpoint_parse_port(const char *text, size_t length,
-                               uint16_t *ret_port)
+/* Takes a colon and a port that ends the text. */
+static bool endpoint_take_port(struct address_text *text, uint16_t *ret_port)
 {
-    unsigned value = 0;
+    uint32_t port;
 
-    if (length < 1 || length > 5 || (length > 1 && text[0] == '0'))
-        return -EINVAL;
-    for (size_t i = 0; i < length; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return -EINVAL;
-        value = 10 * value + (unsigned)(text[i] - '0');
-    }
-    if (value > UINT16_MAX)
-        return -EINVAL;
-    *ret_port = (uint16_t)value;
-    return 0;
+    if (!address_text_take(text, ':') ||
+        !address_text_take_number(text, UINT16_MAX, &port) ||
+        !address_text_ends(text))
+        return false;
+    *ret_port = (uint16_t)port;
+    return true;
 }
 
-/* Finds the address in `text`, without brackets, and where the port begins. */
-static int endpoint_split(const char *text, size_t length,
-                          const char **ret_address, size_t *ret_length)
+/* The place of the last `]`, for the name of an interface may contain others;
+ * or NULL. */
+static const char *endpoint_find_bracket(const struct address_text *text)
 {
-    const char *end;
+    const char *at = text->end;
 
-    if (!length)
-        return -EINVAL;
-    if (*text != '[') {
-        end = memchr(text, ':', length);
-        *ret_address = text;
-        *ret_length = end ? (size_t)(end - text) : 0;
-        return end ? (int)(end - text) + 1 : -EINVAL;
-    }
-    end = memchr(text, ']', length);
-    if (!end || end + 1 == text + length || end[1] != ':')
-        return -EINVAL;
-    *ret_address = text + 1;
-    *ret_length = (size_t)(end - text) - 1;
-    return (int)(end - text) + 2;
+    while (at > text->at)
+        if (*--at == ']')
+            return at;
+    return NULL;
 }
 
-/* More than any endpoint has: the sums above stay small. */
-enum { ENDPOINT_LONGEST = 256 };
-
-int coil__endpoint_parse(union coil__endpoint *ret_endpoint, const char *text,
-                         size_t length)
+/* The port is read first: an endpoint without one is malformed, whatever its
+ * zone. An IPv4 address has no colon, so the first one ends it. */
+static int endpoint_parse(coil_endpoint_storage *ret_storage, const char *text,
+                          size_t length)
 {
-    const char *address_text;
-    size_t address_length;
+    struct address_text front = {text, text + length}, rest = front;
+    bool bracket = address_text_take(&front, '[');
     coil_address address;
     uint16_t port;
-    int begin, result;
+    int result;
 
-    if (length > ENDPOINT_LONGEST)
+    if (length == 0)
         return -EINVAL;
-    begin = endpoint_split(text, length, &address_text, &address_length);
-    if (begin < 0)
-        return begin;
-    result = coil_address_parse(&address, address_text, address_length);
-    if (result < 0)
-        return result;
-    /* IPv6 has brackets and IPv4 has none. */
-    if (coil_address_is_v6(&address) != (*text == '['))
+    rest.at = bracket ? endpoint_find_bracket(&front)
+                      : memchr(text, ':', length);
+    if (!rest.at)
         return -EINVAL;
-    result = endpoint_parse_port(text + begin, length - (size_t)begin, &port);
+    front.end = rest.at;
+    rest.at += bracket;
+    if (!endpoint_take_port(&rest, &port))
+        return -EINVAL;
+    result = coil_address_parse(&address, front.at,
+                                (size_t)(front.end - front.at));
+    if (result >= 0 && coil_address_is_v6(&address) != bracket)
+        result = -EINVAL;
     if (result >= 0)
-        coil__endpoint_make(ret_endpoint, address, port);
+        *ret_storage = endpoint_make(&address, port);
     return result;
 }
 
-int coil__endpoint_print(const union coil__endpoint *endpoint, char *ret_text,
-                         size_t capacity)
+/* Writes at most COIL_ENDPOINT_TEXT_MAX - 1 characters and a terminator;
+ * returns the length. */
+static size_t endpoint_put(char *text, const coil_endpoint_storage *storage)
 {
-    char text[COIL_ADDRESS_TEXT_MAX + 8], name[COIL_ADDRESS_TEXT_MAX];
-    coil_address address = coil__endpoint_address(endpoint);
-    int length;
+    coil_address address = endpoint_address(storage);
+    bool bracket = coil_address_is_v6(&address);
+    char *at = text;
 
-    coil_address_print(&address, name, sizeof(name));
-    if (!address.family)
-        length = snprintf(text, sizeof(text), "%s", name);
-    else
-        length = snprintf(text, sizeof(text),
-                          coil_address_is_v6(&address) ? "[%s]:%u" : "%s:%u",
-                          name, coil__endpoint_port(endpoint));
-    if ((size_t)length >= capacity)
+    *at = '[';
+    at += bracket;
+    at += coil_address_print(&address, at, COIL_ADDRESS_TEXT_MAX);
+    *at = ']';
+    at += bracket;
+    if (endpoint_size(storage)) {
+        *at++ = ':';
+        at = address_text_put_number(at, endpoint_port(storage), 10);
+    }
+    *at = '\0';
+    return (size_t)(at - text);
+}
+
+static ssize_t endpoint_print(const coil_endpoint_storage *storage,
+                              char *ret_text, size_t capacity)
+{
+    char text[COIL_ENDPOINT_TEXT_MAX];
+    size_t length = endpoint_put(text, storage);
+
+    if (length >= capacity) {
+        if (capacity)
+            *ret_text = '\0';
         return -ENOSPC;
-    memcpy(ret_text, text, (size_t)length + 1);
-    return length;
+    }
+    memcpy(ret_text, text, length + 1);
+    return (ssize_t)length;
 }
 
-/* ------------------------------------------------------------ comparisons */
+/* -------------------------------------------------------------------- TCP */
 
-int coil__endpoint_compare(const union coil__endpoint *left,
-                           const union coil__endpoint *right)
+coil_tcp_endpoint coil_tcp_endpoint_make(coil_address address, uint16_t port)
 {
-    coil_address left_address = coil__endpoint_address(left);
-    coil_address right_address = coil__endpoint_address(right);
-    int order = coil_address_compare(&left_address, &right_address);
-
-    return order ? order
-                 : coil__endpoint_port(left) - coil__endpoint_port(right);
+    return (coil_tcp_endpoint){endpoint_make(&address, port)};
 }
 
-uint64_t coil__endpoint_hash(const union coil__endpoint *endpoint)
+int coil_tcp_endpoint_from_text(coil_tcp_endpoint *ret_endpoint,
+                                const char *text, size_t length, uint16_t port)
 {
-    coil_address address = coil__endpoint_address(endpoint);
-    uint64_t hash = coil_address_hash(&address) + coil__endpoint_port(endpoint);
+    coil_address address;
+    int result = coil_address_parse(&address, text, length);
 
-    hash *= UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
+    if (result >= 0)
+        *ret_endpoint = coil_tcp_endpoint_make(address, port);
+    return result;
 }
 
-/* ----------------------------------------------------------------- kernel */
-
-socklen_t coil__endpoint_size(const union coil__endpoint *endpoint)
+int coil_tcp_endpoint_parse(coil_tcp_endpoint *ret_endpoint, const char *text,
+                            size_t length)
 {
-    if (endpoint->base.sa_family == AF_INET)
-        return sizeof(endpoint->v4);
-    return endpoint->base.sa_family == AF_INET6 ? sizeof(endpoint->v6) : 0;
+    return endpoint_parse(&ret_endpoint->storage, text, length);
 }
 
-int coil__endpoint_resize(union coil__endpoint *endpoint, socklen_t size)
+ssize_t coil_tcp_endpoint_print(const coil_tcp_endpoint *endpoint,
+                                char *ret_text, size_t capacity)
 {
-    if (size >= sizeof(endpoint->base.sa_family) &&
-        size <= sizeof(*endpoint) && coil__endpoint_size(endpoint) &&
-        size >= coil__endpoint_size(endpoint))
-        return 0;
-    memset(endpoint, 0, sizeof(*endpoint));
-    return -EINVAL;
+    return endpoint_print(&endpoint->storage, ret_text, capacity);
+}
+
+coil_address coil_tcp_endpoint_address(const coil_tcp_endpoint *endpoint)
+{
+    return endpoint_address(&endpoint->storage);
+}
+
+uint16_t coil_tcp_endpoint_port(const coil_tcp_endpoint *endpoint)
+{
+    return endpoint_port(&endpoint->storage);
+}
+
+int coil_tcp_endpoint_compare(const coil_tcp_endpoint *left,
+                              const coil_tcp_endpoint *right)
+{
+    return endpoint_compare(&left->storage, &right->storage);
+}
+
+bool coil_tcp_endpoint_equal(const coil_tcp_endpoint *left,
+                             const coil_tcp_endpoint *right)
+{
+    return endpoint_compare(&left->storage, &right->storage) == 0;
+}
+
+uint64_t coil_tcp_endpoint_hash(const coil_tcp_endpoint *endpoint)
+{
+    return endpoint_hash(&endpoint->storage);
+}
+
+socklen_t coil_tcp_endpoint_size(const coil_tcp_endpoint *endpoint)
+{
+    return endpoint_size(&endpoint->storage);
+}
+
+int coil_tcp_endpoint_resize(coil_tcp_endpoint *endpoint, socklen_t size)
+{
+    return endpoint_resize(&endpoint->storage, size);
 }

@@ -1,0 +1,61 @@
+# A thin front of CMake. Each target installs the Debian packages it lacks.
+
+.PHONY: all install-packages run test asan tsan bench-echo bench-instructions \
+        docs format check clean
+
+all: build-release
+
+install-packages:
+	@tools/install.sh
+
+build-%: install-packages
+	@cmake --preset $* >build/$*.configure.log 2>&1 || \
+		{ cat build/$*.configure.log; exit 1; }
+	@cmake --build --preset $*
+
+# cmake writes its log there.
+$(shell mkdir -p build)
+
+run: build-release
+	@tools/run.sh build/release/examples
+
+test: build-release
+	@tools/test.sh build/release
+
+asan: build-asan
+	@tools/test.sh build/asan
+
+tsan: build-tsan
+	@tools/test.sh build/tsan
+
+# The same for the other builds: make test-unity, test-lto, test-clang, ...
+test-%: build-%
+	@tools/test.sh build/$*
+
+bench-echo: build-release
+	@build/release/bench/bench_echo --connections 64,1000 --pairs 60 \
+		--starts 12 --slice 60 --budget 0.05 \
+		--floor build/release/bench/echo_floor \
+		--server build/release/examples/echo_server \
+		--load build/release/bench/echo_load
+	@$(MAKE) --no-print-directory bench-instructions
+
+bench-instructions: build-release
+	@for server in bench/echo_floor examples/echo_server; do \
+		echo "$$server"; \
+		bench/instructions.sh --load build/release/bench/echo_load \
+			build/release/$$server --quiet; \
+	done
+
+docs: install-packages
+	@mkdir -p build/docs
+	@doxygen docs/Doxyfile
+
+format: install-packages
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+check: install-packages
+	@tools/check.sh
+
+clean:
+	rm -rf build
