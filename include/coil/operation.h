@@ -53,11 +53,11 @@ typedef struct coil_request {
     /** @cond internal */
     struct coil_task *task;
     struct coil__descriptor *entry;
-    struct coil__list queue;   /* waiting for a submission queue entry */
-    struct coil__list sharers; /* others on the same descriptor */
-    int reason;                /* why it is being ended, or 0 */
+    int reason; /* why it is being ended, or 0 */
     unsigned char phase;
     unsigned char cancel;
+    struct coil__list queue;   /* waiting for a submission queue entry */
+    struct coil__list sharers; /* others on the same descriptor */
     /** @endcond */
 } coil_request;
 

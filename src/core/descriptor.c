@@ -17,7 +17,7 @@ static void descriptor_forget_requests(void)
         for (int j = 0; chunk && j < COIL__DESCRIPTOR_CHUNK; j++) {
             atomic_store(&chunk[j].owner, NULL);
             atomic_store(&chunk[j].in_flight, 0);
-            chunk[j].reader = chunk[j].writer = NULL;
+            chunk[j].places[0] = chunk[j].places[1] = NULL;
             chunk[j].closer = NULL;
             chunk[j].closing = false;
             coil__list_init(&chunk[j].sharers);
@@ -57,65 +57,13 @@ static int descriptor_reserve(int descriptor)
 
 /* ---------------------------------------------------- requests on a handle */
 
-static unsigned descriptor_in_flight(const struct coil__descriptor *entry)
+bool coil__descriptor_claim(struct coil__descriptor *entry,
+                            coil_context *context)
 {
-    return atomic_load_explicit(&entry->in_flight, memory_order_acquire);
-}
-
-/* Load and store, no locked instruction: only the owner's thread writes. The
- * release pairs with descriptor_in_flight on another thread. */
-static inline void descriptor_count(struct coil__descriptor *entry, int change)
-{
-    unsigned count =
-        atomic_load_explicit(&entry->in_flight, memory_order_relaxed);
-
-    atomic_store_explicit(&entry->in_flight, count + (unsigned)change,
-                          memory_order_release);
-}
-
-static inline int descriptor_claim(struct coil__descriptor *entry,
-                                   coil_context *context)
-{
-    if (atomic_load_explicit(&entry->owner, memory_order_relaxed) == context)
-        return 0;
-    if (descriptor_in_flight(entry))
-        return -EBUSY;
+    if (coil__descriptor_in_flight(entry))
+        return false;
     atomic_store_explicit(&entry->owner, context, memory_order_relaxed);
-    return 0;
-}
-
-static inline int descriptor_take_place(coil_request **place,
-                                        coil_request *request)
-{
-    if (*place)
-        return -EBUSY;
-    *place = request;
-    return 0;
-}
-
-int coil__descriptor_enter(coil_context *context, coil_request *request)
-{
-    coil_handle handle = request->operation.handle;
-    struct coil__descriptor *entry = coil__descriptor_find(handle.descriptor);
-    unsigned flags = request->operation.type->flags;
-    int result;
-
-    if (!coil__descriptor_is(entry, handle))
-        return -EBADF;
-    result = descriptor_claim(entry, context);
-    if (result < 0)
-        return result;
-    if (flags & COIL_OPERATION_READS)
-        result = descriptor_take_place(&entry->reader, request);
-    else if (flags & COIL_OPERATION_WRITES)
-        result = descriptor_take_place(&entry->writer, request);
-    else
-        coil__list_append(&entry->sharers, &request->sharers);
-    if (result < 0)
-        return result;
-    request->entry = entry;
-    descriptor_count(entry, 1);
-    return 0;
+    return true;
 }
 
 static int descriptor_close_now(struct coil__descriptor *entry, int descriptor)
@@ -125,35 +73,16 @@ static int descriptor_close_now(struct coil__descriptor *entry, int descriptor)
     return coil__kernel_close(descriptor);
 }
 
-static void descriptor_last_left(coil_context *context,
-                                 struct coil__descriptor *entry, int descriptor)
+void coil__descriptor_last_left(coil_context *context,
+                                struct coil__descriptor *entry, int descriptor)
 {
     coil_task *closer = entry->closer;
 
     entry->closer = NULL;
-    if (!closer) {
-        (void)descriptor_close_now(entry, descriptor);
-        return;
-    }
-    coil__task_make_ready(context, closer); /* it closes */
-}
-
-void coil__descriptor_leave(coil_context *context, coil_request *request)
-{
-    struct coil__descriptor *entry = request->entry;
-    unsigned flags = request->operation.type->flags;
-
-    request->entry = NULL;
-    if (flags & COIL_OPERATION_READS)
-        entry->reader = NULL;
-    else if (flags & COIL_OPERATION_WRITES)
-        entry->writer = NULL;
+    if (closer)
+        coil__task_make_ready(context, closer); /* it closes */
     else
-        coil__list_remove(&request->sharers);
-    descriptor_count(entry, -1);
-    if (__builtin_expect(entry->closing, 0) && !descriptor_in_flight(entry))
-        descriptor_last_left(context, entry,
-                             request->operation.handle.descriptor);
+        (void)descriptor_close_now(entry, descriptor);
 }
 
 static void descriptor_interrupt_all(coil_context *context,
@@ -161,10 +90,9 @@ static void descriptor_interrupt_all(coil_context *context,
 {
     struct coil__list *node = entry->sharers.next;
 
-    if (entry->reader)
-        coil__request_interrupt(context, entry->reader, -EBADF);
-    if (entry->writer)
-        coil__request_interrupt(context, entry->writer, -EBADF);
+    for (int i = 0; i < 2; i++)
+        if (entry->places[i])
+            coil__request_interrupt(context, entry->places[i], -EBADF);
     while (node != &entry->sharers) {
         coil_request *request = COIL__CONTAINER(node, coil_request, sharers);
 
@@ -194,7 +122,7 @@ static void descriptor_report_theft(struct coil__descriptor *entry,
     coil__message(COIL_MESSAGE_MISUSE,
                   "descriptor %d was closed behind the library's back",
                   descriptor);
-    if (!descriptor_in_flight(entry))
+    if (!coil__descriptor_in_flight(entry))
         return;
     if (owner == coil__current)
         descriptor_evict(entry);
@@ -211,7 +139,7 @@ int coil_handle_open(coil_handle *ret_handle, int descriptor)
         return result;
     entry = coil__descriptor_find(descriptor);
     if (atomic_load_explicit(&entry->generation, memory_order_relaxed) ||
-        descriptor_in_flight(entry))
+        coil__descriptor_in_flight(entry))
         descriptor_report_theft(entry, descriptor);
     if (!++entry->last)
         entry->last = 1;
@@ -235,7 +163,7 @@ int coil_handle_release(coil_handle handle)
 
     if (!coil__descriptor_is(entry, handle))
         return -EBADF;
-    if (descriptor_in_flight(entry))
+    if (coil__descriptor_in_flight(entry))
         return -EBUSY;
     if (!atomic_compare_exchange_strong(&entry->generation, &generation, 0))
         return -EBADF;
@@ -269,7 +197,7 @@ int coil_handle_close(coil_handle handle)
 
     if (!coil__descriptor_is(entry, handle))
         return 0;
-    busy = descriptor_in_flight(entry) != 0;
+    busy = coil__descriptor_in_flight(entry) != 0;
     if (busy && (!context || atomic_load(&entry->owner) != context))
         return -EBUSY;
     if (!atomic_compare_exchange_strong(&entry->generation, &generation, 0))

@@ -1,7 +1,5 @@
 #include "core/request.h"
-#include "core/descriptor.h"
 #include "core/sleep.h"
-#include "core/task.h"
 
 /*
  * Three rules keep a request's memory and result safe.
@@ -19,21 +17,6 @@
  * does not take then waits on the backlog, in order.
  */
 
-static void request_end(coil_context *context, coil_request *request)
-{
-    coil_task *task = request->task;
-
-    request->phase = COIL__REQUEST_ENDED;
-    if (request->cancel == COIL__CANCEL_WAITING)
-        coil__list_remove(&request->queue);
-    if (request->operation.type->end)
-        request->operation.type->end(request);
-    if (request->entry)
-        coil__descriptor_leave(context, request);
-    task->waiting = NULL;
-    coil__task_make_ready(context, task);
-}
-
 static void request_to_backlog(coil_context *context, coil_request *request)
 {
     request->phase = COIL__REQUEST_BACKLOG;
@@ -41,7 +24,7 @@ static void request_to_backlog(coil_context *context, coil_request *request)
 }
 
 /* Fills an entry, if one can be had. */
-static bool request_prepare(coil_context *context, coil_request *request)
+static inline bool request_prepare(coil_context *context, coil_request *request)
 {
     struct io_uring_sqe *sqe = coil__scheduler_sqe(&context->scheduler);
 
@@ -101,8 +84,8 @@ static bool request_was_interrupted(int result)
     return result == -ECANCELED || result == -EINTR;
 }
 
-static __attribute__((noinline)) void
-request_settle(coil_context *context, coil_request *request, int again)
+void coil__request_settle(coil_context *context, coil_request *request,
+                          int again)
 {
     if (!again && request_was_interrupted((int)request->result)) {
         if (request->reason)
@@ -116,23 +99,7 @@ request_settle(coil_context *context, coil_request *request, int again)
     if (again)
         request_submit(context, request);
     else
-        request_end(context, request);
-}
-
-void coil__request_complete(coil_context *context, coil_request *request,
-                            int res, unsigned flags)
-{
-    const coil_operation_type *type = request->operation.type;
-    int again = COIL_REQUEST_ENDED;
-
-    if (type->complete)
-        again = type->complete(request, res, flags);
-    else
-        request->result = res;
-    if (__builtin_expect(!again && request->result >= 0, 1))
-        request_end(context, request);
-    else
-        request_settle(context, request, again);
+        coil__request_end(context, request);
 }
 
 /* ---------------------------------------------------------- interruption */
@@ -158,7 +125,7 @@ void coil__request_interrupt(coil_context *context, coil_request *request,
         if (request->phase == COIL__REQUEST_BACKLOG)
             coil__list_remove(&request->queue);
         request->result = request->reason;
-        request_end(context, request);
+        coil__request_end(context, request);
         return;
     }
     if (request->cancel != COIL__CANCEL_NONE)
@@ -173,7 +140,7 @@ void coil__request_expire(coil_context *context, coil_request *request)
 {
     if (request->phase == COIL__REQUEST_TIMER) {
         request->result = (ssize_t)request->operation.extra[1];
-        request_end(context, request);
+        coil__request_end(context, request);
     } else {
         coil__request_interrupt(context, request, -ETIME);
     }
@@ -199,21 +166,28 @@ static inline void request_begin(coil_request *request, coil_task *task)
     task->refusals = 0;
 }
 
-static __attribute__((noinline)) void
-request_set_limit(coil_context *context, coil_request *request,
-                  coil_task *task)
+/* Suspends with the operation's limit, if it has one. */
+static inline void request_wait(coil_context *context, coil_request *request,
+                                coil_task *task)
 {
-    if (request->phase == COIL__REQUEST_ENDED)
+    coil_duration limit = request->operation.limit;
+
+    if (limit == COIL_FOREVER) {
+        coil__task_suspend(context, task);
         return;
-    if (request->operation.limit > 0)
-        coil__task_set_limit(task, request->operation.limit);
+    }
+    if (limit > 0)
+        coil__task_set_limit(context, task, limit);
     else
         coil__request_interrupt(context, request, -ETIME);
+    coil__task_suspend(context, task);
+    coil__task_drop_limit(task);
 }
 
 ssize_t coil_request_run(coil_request *request)
 {
     coil_context *context = coil__current;
+    unsigned flags = request->operation.type->flags;
     coil_task *task;
 
     request->transferred = 0;
@@ -222,22 +196,15 @@ ssize_t coil_request_run(coil_request *request)
     task = context->running;
     if (__builtin_expect(task->scope->cancelled, 0))
         return request_report(request, coil__task_refuse(context, task));
-    request->entry = NULL;
-    if (request->operation.type->flags & COIL__OPERATION_HAS_HANDLE) {
-        int result = coil__descriptor_enter(context, request);
+    if (flags & COIL__OPERATION_HAS_HANDLE) {
+        int result = coil__descriptor_enter(context, request, flags);
 
         if (__builtin_expect(result < 0, 0))
             return request_report(request, result);
     }
     request_begin(request, task);
     request_submit(context, request);
-    if (request->operation.limit == COIL_FOREVER) {
-        coil__task_suspend(context, task);
-    } else {
-        request_set_limit(context, request, task);
-        coil__task_suspend(context, task);
-        coil__task_drop_limit(task);
-    }
+    request_wait(context, request, task);
     return request_report(request, request->result);
 }
 

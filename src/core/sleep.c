@@ -40,7 +40,8 @@ int coil__sleep_for(coil_duration duration, coil_duration limit)
         return result;
     }
     sleep_begin(&request, task, result);
-    coil__task_set_limit(task, duration < limit ? duration : limit);
+    coil__task_set_limit(task->context, task,
+                         duration < limit ? duration : limit);
     return sleep_wait(&request, task);
 }
 
@@ -59,6 +60,6 @@ int coil_sleep_until(coil_time time)
     if (task->scope->cancelled)
         return coil__task_refuse(task->context, task);
     sleep_begin(&request, task, 0);
-    coil__task_set_deadline(task, time);
+    coil__task_set_deadline(task->context, task, time);
     return sleep_wait(&request, task);
 }

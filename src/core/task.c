@@ -22,15 +22,6 @@ static void task_timer_expired(coil_context *context, struct coil__timer *timer)
         coil__request_expire(context, task->waiting);
 }
 
-void coil__task_set_deadline(coil_task *task, coil_time deadline)
-{
-    task->deadline = deadline;
-    if (deadline == COIL_FOREVER ||
-        (task->timer.armed && task->timer.node.key <= deadline))
-        return;
-    coil__timer_arm(&task->context->timers, &task->timer, deadline);
-}
-
 /* --------------------------------------------------------- first and last */
 
 static void task_report_failure(coil_context *context, const coil_task *task,
@@ -51,7 +42,8 @@ static _Noreturn void task_end(coil_context *context, coil_task *task)
     struct coil__coroutine *next = &context->loop;
 
     coil__timer_cancel(&context->timers, &task->timer);
-    coil__task_drop_limit(task);
+    if (task->unstamped)
+        coil__timers_forget(&context->timers, task);
     coil__list_remove(&task->siblings);
     context->tasks_live--;
     coil__stack_release(&context->stacks[task->stack_class], &task->stack);
@@ -123,7 +115,7 @@ static void task_init(coil_context *context, coil_task *task)
     task->deadline = COIL_FOREVER;
     task->timer.armed = false;
     task->timer.expire = task_timer_expired;
-    coil__list_init(&task->unstamped);
+    task->unstamped = false;
     coil__list_append(&context->tasks, &task->siblings);
 }
 

@@ -20,23 +20,26 @@
 
 struct coil_task {
     struct coil__stack stack; /* must be first: see coroutine/stack.h */
-    struct coil__coroutine coroutine;
+
+    /* What every wait touches: one cache line. */
+    _Alignas(64) struct coil__coroutine coroutine;
     struct coil_task *next_ready;
-    coil_context *context;
     struct coil__scope *scope; /* the innermost one */
     coil_request *waiting;     /* the request it is suspended on, if any */
     unsigned refusals;         /* refused waits in a row */
-    unsigned char stack_class;
     bool ready;                /* on the ready queue */
+    bool unstamped;            /* on the list of limits without a deadline */
+    unsigned char stack_class;
 
     /* The deadline of the present wait. The timer stays armed when the wait
      * ends early and is moved only for a nearer deadline: in a loop of limited
      * waits it is touched once per limit, not once per wait. */
     coil_time deadline;
+    coil_duration unstamped_limit; /* < 0: that wait has ended */
+    struct coil_task *next_unstamped;
     struct coil__timer timer;
-    struct coil__list unstamped;
-    coil_duration unstamped_limit;
 
+    coil_context *context;
     struct coil__list siblings; /* on the context's list of live tasks */
     coil_task_fn *fn;
     void *arg;
@@ -84,21 +87,33 @@ static inline void coil__task_suspend(coil_context *context, coil_task *task)
 }
 
 /* The present wait ends at `deadline` at the latest. */
-void coil__task_set_deadline(coil_task *task, coil_time deadline);
-
-/* ... or `limit` after the next reading of the clock. */
-static inline void coil__task_set_limit(coil_task *task, coil_duration limit)
+static inline void coil__task_set_deadline(coil_context *context,
+                                           coil_task *task, coil_time deadline)
 {
-    task->unstamped_limit = limit;
-    if (task->unstamped.next == &task->unstamped)
-        coil__list_append(&task->context->timers.unstamped, &task->unstamped);
+    task->deadline = deadline;
+    if (deadline != COIL_FOREVER &&
+        (!task->timer.armed || task->timer.node.key > deadline))
+        coil__timer_arm(&context->timers, &task->timer, deadline);
 }
 
+/* ... or `limit` (> 0) after the next reading of the clock. */
+static inline void coil__task_set_limit(coil_context *context, coil_task *task,
+                                        coil_duration limit)
+{
+    task->unstamped_limit = limit;
+    if (task->unstamped)
+        return;
+    task->unstamped = true;
+    task->next_unstamped = NULL;
+    *context->timers.last_unstamped = task;
+    context->timers.last_unstamped = &task->next_unstamped;
+}
+
+/* The wait with the limit has ended. */
 static inline void coil__task_drop_limit(coil_task *task)
 {
     task->deadline = COIL_FOREVER;
-    if (task->unstamped.next != &task->unstamped)
-        coil__list_remove(&task->unstamped);
+    task->unstamped_limit = -1;
 }
 
 /* Passes the running task once through the ready queue. */

@@ -11,7 +11,7 @@ coil_time coil_now(void)
 void coil__timers_init(struct coil__timers *timers)
 {
     *timers = (struct coil__timers){0};
-    coil__list_init(&timers->unstamped);
+    timers->last_unstamped = &timers->first_unstamped;
 }
 
 void coil__timer_arm(struct coil__timers *timers, struct coil__timer *timer,
@@ -35,18 +35,32 @@ void coil__timer_cancel(struct coil__timers *timers, struct coil__timer *timer)
 void coil__timers_stamp(struct coil_context *context)
 {
     struct coil__timers *timers = &context->timers;
+    coil_task *task = timers->first_unstamped;
 
-    if (coil__list_is_empty(&timers->unstamped))
+    if (!task)
         return;
     timers->now = coil__kernel_now();
-    while (!coil__list_is_empty(&timers->unstamped)) {
-        coil_task *task =
-            COIL__CONTAINER(timers->unstamped.next, coil_task, unstamped);
-
-        coil__list_remove(&task->unstamped);
-        coil__task_set_deadline(
-            task, coil__time_after(timers->now, task->unstamped_limit));
+    for (; task; task = task->next_unstamped) {
+        task->unstamped = false;
+        if (task->unstamped_limit >= 0)
+            coil__task_set_deadline(
+                context, task,
+                coil__time_after(timers->now, task->unstamped_limit));
     }
+    timers->first_unstamped = NULL;
+    timers->last_unstamped = &timers->first_unstamped;
+}
+
+void coil__timers_forget(struct coil__timers *timers, coil_task *task)
+{
+    coil_task **link = &timers->first_unstamped;
+
+    while (*link != task)
+        link = &(*link)->next_unstamped;
+    *link = task->next_unstamped;
+    if (!*link)
+        timers->last_unstamped = link;
+    task->unstamped = false;
 }
 
 coil_duration coil__timers_until_next(const struct coil__timers *timers)

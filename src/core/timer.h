@@ -24,7 +24,8 @@ struct coil__timer {
 
 struct coil__timers {
     struct coil__heap heap;
-    struct coil__list unstamped; /* tasks, by their `unstamped` node */
+    /* Tasks whose limit has no deadline yet, in the order of their calls. */
+    struct coil_task *first_unstamped, **last_unstamped;
     coil_time now;               /* the last reading */
     size_t armed;
 };
@@ -46,6 +47,9 @@ static inline coil_time coil__time_after(coil_time now, coil_duration duration)
 
 /* Gives every limit of this turn its deadline. */
 void coil__timers_stamp(struct coil_context *context);
+
+/* The task ends: its limit of this turn is forgotten. */
+void coil__timers_forget(struct coil__timers *timers, struct coil_task *task);
 
 /* How long the loop may sleep: 0 not at all, COIL_FOREVER without limit. */
 coil_duration coil__timers_until_next(const struct coil__timers *timers);
