@@ -22,11 +22,13 @@ typedef int64_t coil_time;
 #define COIL_FOREVER INT64_MAX
 
 /** `count` times `unit`, held inside the range of a duration. A constant
- * expression if its arguments are; evaluates `count` more than once. */
+ * expression if its arguments are; evaluates `count` more than once. (Compared
+ * as floating point: with integers, compilers complain about comparisons that
+ * are always false for the narrower types.) */
 #define COIL_DURATION(count, unit)                                             \
-    ((count) > COIL_FOREVER / (unit)    ? COIL_FOREVER                         \
-     : (count) < -(COIL_FOREVER / (unit)) ? -COIL_FOREVER                      \
-                                          : (coil_duration)(count) * (unit))
+    ((double)(count) >= (double)(COIL_FOREVER / (unit))    ? COIL_FOREVER      \
+     : (double)(count) <= -(double)(COIL_FOREVER / (unit)) ? -COIL_FOREVER     \
+         : (coil_duration)((uint64_t)(count) * (uint64_t)(unit)))
 
 /** Microseconds as a duration. Evaluates its argument more than once. */
 #define COIL_US(count) COIL_DURATION(count, 1000)

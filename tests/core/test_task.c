@@ -2,8 +2,6 @@
  * Tasks: spawning, arguments, stacks and names, the ready queue, sleeping, and
  * what is refused to a cancelled task or left behind by an earlier limit.
  */
-#include "base/seam.h"
-#include "core/context.h"
 #include "support/test.h"
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -195,53 +193,6 @@ START_TEST(stack_size_is_rounded_up_or_refused)
 }
 END_TEST
 
-static int sleeping_task(void *arg)
-{
-    assert_result(coil_sleep(COIL_MS(1)), 0);
-    log_add((int)(intptr_t)arg);
-    return 0;
-}
-
-/* Spawns while no memory can be had, until it is refused; then the others and
- * those spawned afterwards end as usual. */
-static int spawn_until_refused(void *arg)
-{
-    static const enum coil__call calls[] = {COIL__CALL_MAP,
-                                            COIL__CALL_ALLOCATE,
-                                            COIL__CALL_ADVISE};
-    int spawned = 0, result;
-
-    coil__seam = (struct coil__seam){.fail_at = 1, .fail_repeat = 1000000,
-                                     .fail_call = calls[*(int *)arg],
-                                     .fail_error = -ENOMEM};
-    do
-        result = coil_spawn(NULL, sleeping_task, (void *)(intptr_t)spawned, 0);
-    while (result >= 0 && ++spawned < 100);
-    assert_result(result, -ENOMEM);
-    ck_assert_uint_gt(coil__seam.calls, 0);
-    assert_result(coil_sleep(COIL_MS(5)), 0);
-    coil__seam = (struct coil__seam){.fail_call = COIL__CALL_COUNT};
-    for (int i = 0; i < 20; i++, spawned++)
-        assert_result(coil_spawn(NULL, sleeping_task,
-                                 (void *)(intptr_t)spawned, 0), 0);
-    while (log_length < spawned)
-        assert_result(coil_yield(), 0);
-    for (int i = 0; i < spawned; i++)
-        ck_assert_int_eq(log_entries[i], i);
-    printf("memory refused to call %d: %d tasks, all ended\n",
-           (int)calls[*(int *)arg], spawned);
-    return 0;
-}
-
-START_TEST(spawn_without_memory_fails_and_the_others_go_on)
-{
-    /* Instrumented builds guard by mprotect and do not need advice. */
-    if (TEST_SLOW && _i == 2)
-        return;
-    assert_result(test_run(spawn_until_refused, &_i), 0);
-}
-END_TEST
-
 static int named_task(void *arg)
 {
     ck_assert_str_eq(coil_task_name(coil_task_current()), arg);
@@ -375,12 +326,12 @@ END_TEST
 
 static int sleep_and_log(void *arg)
 {
-    int duration = *(int *)arg;
+    coil_duration duration = *(coil_duration *)arg;
     coil_time begin = coil_now();
 
-    assert_result(coil_sleep(COIL_US(duration)), 0);
-    ck_assert_int_ge(coil_now() - begin, COIL_US(duration));
-    log_add(duration);
+    assert_result(coil_sleep(duration), 0);
+    ck_assert_int_ge(coil_now() - begin, duration);
+    log_add((int)duration);
     return 0;
 }
 
@@ -389,7 +340,7 @@ START_TEST(sleeping_tasks_wake_in_the_order_of_their_deadlines)
     coil_context *context = test_context();
 
     for (int i = 0; i < 500; i++) {
-        int duration = 1 + i * 7919 % 500 * 40;
+        coil_duration duration = COIL_US(1) + i * 7919 % 500 * COIL_US(40);
 
         assert_result(coil_spawn(context, sleep_and_log, &duration,
                                  sizeof(duration)), 0);
@@ -513,8 +464,6 @@ int main(void)
                    argument_is_copied_and_aligned_up_to_a_quarter_of_the_stack);
     tcase_add_test(spawn, argument_of_size_zero_is_passed_itself);
     tcase_add_test(spawn, stack_size_is_rounded_up_or_refused);
-    tcase_add_loop_test(spawn, spawn_without_memory_fails_and_the_others_go_on,
-                        0, 3);
     tcase_add_test(spawn, task_has_the_name_it_was_given);
     tcase_add_test(wait, waits_outside_a_task_are_refused);
     tcase_add_test(wait, yielding_tasks_alternate);
