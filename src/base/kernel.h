@@ -39,13 +39,18 @@ static inline int coil__kernel_result(long value)
 
 static inline void *coil__kernel_allocate(size_t size)
 {
+    void *memory;
+
     if (coil__seam_error(COIL__CALL_ALLOCATE))
         return NULL;
-    return calloc(1, size);
+    memory = calloc(1, size);
+    coil__seam_count_allocations(memory != NULL);
+    return memory;
 }
 
 static inline void coil__kernel_free(void *memory)
 {
+    coil__seam_count_allocations(-(memory != NULL));
     free(memory);
 }
 

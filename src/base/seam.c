@@ -3,6 +3,7 @@
 #ifdef COIL_SEAM
 
 _Thread_local struct coil__seam coil__seam = {.fail_call = COIL__CALL_COUNT};
+_Atomic long coil__seam_allocations;
 
 int coil__seam_error(enum coil__call call)
 {

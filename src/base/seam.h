@@ -63,6 +63,14 @@ struct coil__seam {
 
 extern _Thread_local struct coil__seam coil__seam;
 
+/* Allocations of the library that were not freed yet, on all threads. */
+extern _Atomic long coil__seam_allocations;
+
+static inline void coil__seam_count_allocations(long change)
+{
+    coil__seam_allocations += change;
+}
+
 int coil__seam_error(enum coil__call call);
 
 static inline int64_t coil__seam_time(int64_t now)
@@ -85,6 +93,11 @@ static inline unsigned coil__seam_completions(struct io_uring_cqe *cqes,
 }
 
 #else
+
+static inline void coil__seam_count_allocations(long change)
+{
+    (void)change;
+}
 
 static inline int coil__seam_error(enum coil__call call)
 {
