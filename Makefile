@@ -41,10 +41,11 @@ bench-echo: build-release
 	@$(MAKE) --no-print-directory bench-instructions
 
 bench-instructions: build-release
-	@for server in bench/echo_floor examples/echo_server; do \
+	@for server in "echo_floor" "echo_coil --limits none" \
+			"echo_coil --limits write" "echo_coil --limits both"; do \
 		echo "$$server"; \
 		bench/instructions.sh --load build/release/bench/echo_load \
-			build/release/$$server --quiet; \
+			build/release/bench/$$server; \
 	done
 
 docs: install-packages
