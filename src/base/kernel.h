@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
@@ -161,13 +162,17 @@ static inline unsigned coil__kernel_completions(struct io_uring *ring,
                                                 unsigned capacity)
 {
     unsigned head = *ring->cq.khead;
-    unsigned mask = *ring->cq.kring_mask;
+    unsigned first = head & *ring->cq.kring_mask;
     unsigned count = io_uring_smp_load_acquire(ring->cq.ktail) - head;
+    unsigned straight = ring->cq.ring_entries - first; /* up to the end */
 
     if (count > capacity)
         count = capacity;
-    for (unsigned i = 0; i < count; i++)
-        ret_cqes[i] = ring->cq.cqes[(head + i) & mask];
+    if (straight > count)
+        straight = count;
+    memcpy(ret_cqes, &ring->cq.cqes[first], straight * sizeof(*ret_cqes));
+    memcpy(ret_cqes + straight, ring->cq.cqes,
+           (count - straight) * sizeof(*ret_cqes));
     io_uring_smp_store_release(ring->cq.khead, head + count);
     return coil__seam_completions(ret_cqes, count, capacity);
 }

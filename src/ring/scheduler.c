@@ -153,7 +153,7 @@ struct io_uring_sqe *coil__scheduler_make_room(struct coil__scheduler *scheduler
 {
     (void)scheduler_call(scheduler, scheduler_publish(scheduler), 0, 0, NULL,
                          0);
-    return io_uring_get_sqe(&scheduler->ring);
+    return coil__scheduler_next(scheduler);
 }
 
 bool coil__scheduler_wants_enter(const struct coil__scheduler *scheduler)
