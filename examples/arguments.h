@@ -11,11 +11,11 @@
 #include <string.h>
 
 struct argument {
-    const char *name;   /* with its dashes; NULL ends a table */
-    const char **text;  /* where its value goes, or */
+    const char *name;  /* with its dashes; NULL ends a table */
+    const char **text; /* where its value goes, or */
     unsigned long *number;
     unsigned long least, most;
-    bool *flag;         /* set if it is there; takes no value */
+    bool *flag; /* set if it is there; takes no value */
 };
 
 static bool argument_number(const struct argument *argument, const char *value)

@@ -99,9 +99,8 @@ static int connection_task(void *arg)
     unsigned long connection = *(unsigned long *)arg;
     coil_address address = coil_tcp_endpoint_address(&client.endpoint);
     coil_tcp_socket socket;
-    int result =
-        coil_tcp_open(&socket, coil_address_is_v4(&address) ? AF_INET
-                                                            : AF_INET6);
+    int result = coil_tcp_open(
+        &socket, coil_address_is_v4(&address) ? AF_INET : AF_INET6);
 
     if (result >= 0) {
         result = run_connection(&socket, connection);
@@ -151,12 +150,15 @@ int main(int argc, char **argv)
     const char *connect = NULL;
     const struct argument arguments[] = {
         {.name = "--connect", .text = &connect},
-        {.name = "--connections", .number = &client.connections, .least = 1,
+        {.name = "--connections",
+         .number = &client.connections,
+         .least = 1,
          .most = 1000000},
-        {.name = "--messages", .number = &client.messages, .least = 1,
+        {.name = "--messages",
+         .number = &client.messages,
+         .least = 1,
          .most = 1000000000},
-        {.name = "--size", .number = &client.size, .least = 1,
-         .most = 1 << 30},
+        {.name = "--size", .number = &client.size, .least = 1, .most = 1 << 30},
         {.name = NULL},
     };
 
@@ -165,8 +167,10 @@ int main(int argc, char **argv)
         return 2;
     if (!connect || coil_tcp_endpoint_parse(&client.endpoint, connect,
                                             strlen(connect)) < 0) {
-        fprintf(stderr, "--connect: \"%s\" is not an endpoint such as "
-                        "127.0.0.1:7777\n", connect ? connect : "");
+        fprintf(stderr,
+                "--connect: \"%s\" is not an endpoint such as "
+                "127.0.0.1:7777\n",
+                connect ? connect : "");
         return 2;
     }
     return report(coil_run(client_task, NULL, 0));

@@ -66,9 +66,9 @@ static int session_task(void *arg)
 
     print_peer(&session->peer, "connected");
     while ((n = coil_tcp_read_some(&session->socket, data, sizeof(data))) > 0) {
-        if (coil_timeout(coil_tcp_write_all_op(&session->socket, data,
-                                               (size_t)n, NULL),
-                         COIL_S(5)) < 0)
+        if (coil_timeout(
+                coil_tcp_write_all_op(&session->socket, data, (size_t)n, NULL),
+                COIL_S(5)) < 0)
             break;
         server.bytes += (uint64_t)n;
     }

@@ -76,8 +76,8 @@ static int main_task(void *arg)
 int main(int argc, char **argv)
 {
     char name[] = "/tmp/own_operation.XXXXXX";
-    int descriptor = argc > 1 ? open(argv[1], O_RDWR | O_CREAT, 0600)
-                              : mkstemp(name);
+    int descriptor =
+        argc > 1 ? open(argv[1], O_RDWR | O_CREAT, 0600) : mkstemp(name);
     int result;
 
     if (descriptor < 0) {

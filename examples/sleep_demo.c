@@ -28,8 +28,8 @@ static int watcher(void *arg)
 
     (void)arg;
     if (result >= 0) {
-        result = (int)coil_timeout(coil_signal_set_wait_op(&signals),
-                                   COIL_S(5));
+        result =
+            (int)coil_timeout(coil_signal_set_wait_op(&signals), COIL_S(5));
         printf(result == -ETIME ? "no signal in 5 s\n" : "got signal %d\n",
                result);
         coil_signal_set_close(&signals);

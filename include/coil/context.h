@@ -52,18 +52,18 @@ typedef struct coil_context_options {
 
 /** Counters of a context since it was made. Only ever grows at its end. */
 typedef struct coil_stats {
-    uint64_t sqes;            /**< submission queue entries filled */
-    uint64_t cqes;            /**< completions taken */
-    uint64_t enters;          /**< calls of io_uring_enter */
-    uint64_t in_flight;       /**< entries not completed at this moment, the
+    uint64_t sqes;          /**< submission queue entries filled */
+    uint64_t cqes;          /**< completions taken */
+    uint64_t enters;        /**< calls of io_uring_enter */
+    uint64_t in_flight;     /**< entries not completed at this moment, the
                                  library's own included */
-    uint64_t tasks_spawned;   /**< tasks ever made */
-    uint64_t tasks_live;      /**< tasks that have not ended */
-    uint64_t turns;           /**< turns of the loop */
-    uint64_t posts;           /**< posted functions run */
-    uint64_t timers_armed;    /**< timers in the queue at this moment */
-    uint64_t refused_waits;   /**< waits refused because of a cancel */
-    uint64_t stacks;          /**< stacks mapped, used or not */
+    uint64_t tasks_spawned; /**< tasks ever made */
+    uint64_t tasks_live;    /**< tasks that have not ended */
+    uint64_t turns;         /**< turns of the loop */
+    uint64_t posts;         /**< posted functions run */
+    uint64_t timers_armed;  /**< timers in the queue at this moment */
+    uint64_t refused_waits; /**< waits refused because of a cancel */
+    uint64_t stacks;        /**< stacks mapped, used or not */
 } coil_stats;
 
 /**

@@ -41,8 +41,7 @@ COIL_API int coil_signal_set_open(coil_signal_set *ret_set, const int *signals,
 COIL_API extern const coil_operation_type coil_signal_set_wait_type;
 
 /** coil_signal_set_wait as a value. */
-static inline coil_operation
-coil_signal_set_wait_op(const coil_signal_set *set)
+static inline coil_operation coil_signal_set_wait_op(const coil_signal_set *set)
 {
     coil_operation operation = coil_operation_make(&coil_signal_set_wait_type);
 

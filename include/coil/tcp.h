@@ -292,9 +292,8 @@ COIL_API int coil_tcp_accept(const coil_tcp_acceptor *acceptor,
 COIL_API int coil_tcp_acceptor_close(const coil_tcp_acceptor *acceptor);
 
 /** Where it listens, with the port the kernel chose for port 0. Waits: no. */
-COIL_API int
-coil_tcp_acceptor_local_endpoint(const coil_tcp_acceptor *acceptor,
-                                 coil_tcp_endpoint *ret_endpoint);
+COIL_API int coil_tcp_acceptor_local_endpoint(const coil_tcp_acceptor *acceptor,
+                                              coil_tcp_endpoint *ret_endpoint);
 
 /** The descriptor, borrowed. Waits: no. */
 COIL_API int coil_tcp_acceptor_descriptor(const coil_tcp_acceptor *acceptor);

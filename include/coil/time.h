@@ -26,8 +26,9 @@ typedef int64_t coil_time;
  * as floating point: with integers, compilers complain about comparisons that
  * are always false for the narrower types.) */
 #define COIL_DURATION(count, unit)                                             \
-    ((double)(count) >= (double)(COIL_FOREVER / (unit))    ? COIL_FOREVER      \
-     : (double)(count) <= -(double)(COIL_FOREVER / (unit)) ? -COIL_FOREVER     \
+    ((double)(count) >= (double)(COIL_FOREVER / (unit)) ? COIL_FOREVER         \
+     : (double)(count) <= -(double)(COIL_FOREVER / (unit))                     \
+         ? -COIL_FOREVER                                                       \
          : (coil_duration)((uint64_t)(count) * (uint64_t)(unit)))
 
 /** Microseconds as a duration. Evaluates its argument more than once. */

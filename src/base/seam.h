@@ -48,8 +48,8 @@ struct coil__seam {
     uint64_t fail_repeat;
     enum coil__call fail_call;
     int fail_error;
-    uint64_t calls;                         /* so far, of the watched kind */
-    uint64_t calls_of[COIL__CALL_COUNT];    /* so far, by kind */
+    uint64_t calls;                      /* so far, of the watched kind */
+    uint64_t calls_of[COIL__CALL_COUNT]; /* so far, by kind */
 
     /* Sees each batch of completions; changes, removes, adds and reorders
      * them and returns their new number. While `withheld` is set the loop does
@@ -84,8 +84,7 @@ static inline unsigned coil__seam_wait(unsigned wait)
 }
 
 static inline unsigned coil__seam_completions(struct io_uring_cqe *cqes,
-                                              unsigned count,
-                                              unsigned capacity)
+                                              unsigned count, unsigned capacity)
 {
     if (!coil__seam.completions)
         return count;
@@ -116,8 +115,7 @@ static inline unsigned coil__seam_wait(unsigned wait)
 }
 
 static inline unsigned coil__seam_completions(struct io_uring_cqe *cqes,
-                                              unsigned count,
-                                              unsigned capacity)
+                                              unsigned count, unsigned capacity)
 {
     (void)cqes;
     (void)capacity;

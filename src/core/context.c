@@ -94,8 +94,7 @@ static int context_take_options(coil_context *context,
     }
     context_fill_defaults(own);
     if (own->sq_entries < CONTEXT_SQ_LEAST ||
-        own->cq_entries < CONTEXT_CQ_LEAST ||
-        own->cq_entries < own->sq_entries)
+        own->cq_entries < CONTEXT_CQ_LEAST || own->cq_entries < own->sq_entries)
         return context_refuse(ret_error, -EINVAL,
                               "a ring needs at least 4 submission and 8 "
                               "completion queue entries, and not fewer "

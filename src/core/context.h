@@ -32,34 +32,34 @@ enum {
 
 struct coil_context {
     /* Everything up to the line below is the loop's thread's alone. */
-    struct coil_task *running;    /* NULL: the loop itself */
+    struct coil_task *running; /* NULL: the loop itself */
     struct coil_task *ready_first, *ready_last;
-    unsigned budget;              /* tasks that may still run this turn */
-    struct coil__coroutine loop;  /* where a task switches if none is ready */
+    unsigned budget;             /* tasks that may still run this turn */
+    struct coil__coroutine loop; /* where a task switches if none is ready */
     struct coil__scheduler scheduler;
     struct coil__scope root;
     struct coil__timers timers;
-    struct coil__list backlog;    /* requests without an SQE, oldest first */
-    struct coil__list cancels;    /* requests whose cancel has no SQE yet */
-    struct coil__list tasks;      /* alive, oldest first */
+    struct coil__list backlog; /* requests without an SQE, oldest first */
+    struct coil__list cancels; /* requests whose cancel has no SQE yet */
+    struct coil__list tasks;   /* alive, oldest first */
     size_t tasks_live;
     struct coil__stack_pool stacks[COIL__STACK_CLASSES];
-    struct coil__timer drain;     /* armed by a stop */
+    struct coil__timer drain; /* armed by a stop */
     coil_context_options options;
     uint64_t spawned, turns, posts_run, refused;
-    pthread_t thread;             /* once owned */
-    bool owned;                   /* some run() has made it a thread's own */
-    bool draining;                /* a stop was honoured */
-    uint64_t fork;                /* of the process that made it */
+    pthread_t thread; /* once owned */
+    bool owned;       /* some run() has made it a thread's own */
+    bool draining;    /* a stop was honoured */
+    uint64_t fork;    /* of the process that made it */
 
     /* ------------------------------------------------ any thread */
     _Atomic bool in_run;
-    _Atomic bool stop;       /* set by stop, taken by the loop */
-    _Atomic bool asleep;     /* the loop may be about to sleep in the kernel:
+    _Atomic bool stop;   /* set by stop, taken by the loop */
+    _Atomic bool asleep; /* the loop may be about to sleep in the kernel:
                                 whoever changes stop, posts or held must wake
                                 it. Stored before its last look at those
                                 three, loaded after changing one of them */
-    _Atomic size_t held;     /* add_work minus drop_work */
+    _Atomic size_t held; /* add_work minus drop_work */
     struct coil__posts posts;
 };
 

@@ -14,8 +14,8 @@
 #include <coil/extend.h>
 
 enum {
-    COIL__OPERATION_HAS_HANDLE = COIL_OPERATION_READS | COIL_OPERATION_WRITES |
-                                 COIL_OPERATION_SHARES,
+    COIL__OPERATION_HAS_HANDLE =
+        COIL_OPERATION_READS | COIL_OPERATION_WRITES | COIL_OPERATION_SHARES,
     COIL__DESCRIPTOR_CHUNK_BITS = 10,
     COIL__DESCRIPTOR_CHUNK = 1 << COIL__DESCRIPTOR_CHUNK_BITS,
     COIL__DESCRIPTOR_CHUNKS = 1 << 14
@@ -26,12 +26,12 @@ struct coil__descriptor {
     uint32_t last;               /* the last generation given out */
     /* Stays after the last request, so that the next one costs no claim. */
     _Atomic(coil_context *) owner;
-    coil_request *places[2];     /* the reader and the writer */
+    coil_request *places[2]; /* the reader and the writer */
     struct coil__list sharers;
-    struct coil_task *closer;    /* waits in close for in_flight to be zero */
-    _Atomic unsigned in_flight;  /* stored by the owner's thread only; others
+    struct coil_task *closer;   /* waits in close for in_flight to be zero */
+    _Atomic unsigned in_flight; /* stored by the owner's thread only; others
                                     look whether it is zero */
-    bool closing;                /* the last request closes the descriptor */
+    bool closing;               /* the last request closes the descriptor */
 };
 
 static_assert(sizeof(struct coil__descriptor) == 64, "one cache line each");
@@ -45,8 +45,8 @@ static inline struct coil__descriptor *coil__descriptor_find(int descriptor)
     unsigned index = (unsigned)descriptor;
     struct coil__descriptor *chunk;
 
-    if (__builtin_expect(index >> COIL__DESCRIPTOR_CHUNK_BITS >=
-                             COIL__DESCRIPTOR_CHUNKS, 0))
+    if (__builtin_expect(
+            index >> COIL__DESCRIPTOR_CHUNK_BITS >= COIL__DESCRIPTOR_CHUNKS, 0))
         return NULL;
     /* Acquire pairs with the release that published the chunk. */
     chunk = atomic_load_explicit(
@@ -122,13 +122,11 @@ static inline int coil__descriptor_enter(coil_context *context,
 
 /* What is left to do when the last request has left a closed handle. */
 void coil__descriptor_last_left(coil_context *context,
-                                struct coil__descriptor *entry,
-                                int descriptor);
+                                struct coil__descriptor *entry, int descriptor);
 
 /* Gives the place back; the last one out of a closed handle closes it. */
 static inline void coil__descriptor_leave(coil_context *context,
-                                          coil_request *request,
-                                          unsigned flags)
+                                          coil_request *request, unsigned flags)
 {
     struct coil__descriptor *entry = request->entry;
 

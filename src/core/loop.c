@@ -73,9 +73,9 @@ static void loop_take(coil_context *context, const struct io_uring_cqe *cqe)
     if (!(cqe->flags & IORING_CQE_F_MORE))
         context->scheduler.ended++;
     if (__builtin_expect(cqe->user_data > COIL__DATA_LAST, 1))
-        coil__request_complete(
-            context, (coil_request *)(uintptr_t)cqe->user_data, cqe->res,
-            cqe->flags);
+        coil__request_complete(context,
+                               (coil_request *)(uintptr_t)cqe->user_data,
+                               cqe->res, cqe->flags);
     else if (cqe->user_data == COIL__DATA_WAKE)
         coil__scheduler_woken(&context->scheduler);
 }
@@ -112,9 +112,9 @@ static void loop_honour_stop(coil_context *context)
     context->draining = true;
     context->root.cancelled = true;
     context->drain.expire = loop_drain_expired;
-    coil__timer_arm(&context->timers, &context->drain,
-                    coil__time_after(coil__kernel_now(),
-                                     context->options.drain_limit));
+    coil__timer_arm(
+        &context->timers, &context->drain,
+        coil__time_after(coil__kernel_now(), context->options.drain_limit));
     coil__task_cancel_all(context);
 }
 

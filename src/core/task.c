@@ -71,8 +71,8 @@ static void task_main(void *argument)
 /* The class of the smallest stack that has `size` bytes, or -1. */
 static int task_stack_class(size_t size)
 {
-    size_t least = COIL__INSTRUMENTED ? 16 * COIL__STACK_LEAST
-                                      : COIL__STACK_LEAST;
+    size_t least =
+        COIL__INSTRUMENTED ? 16 * COIL__STACK_LEAST : COIL__STACK_LEAST;
 
     if (size < least)
         size = least;
@@ -284,7 +284,6 @@ void coil__task_list_alive(const coil_context *context)
         coil__message(
             COIL_MESSAGE_STALL, "task \"%s\" (%p) is still alive: %s %s",
             task_name(task), (const void *)task,
-            task->ready ? "ready," : "waiting for",
-            task_awaited(task));
+            task->ready ? "ready," : "waiting for", task_awaited(task));
     }
 }

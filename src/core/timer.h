@@ -26,7 +26,7 @@ struct coil__timers {
     struct coil__heap heap;
     /* Tasks whose limit has no deadline yet, in the order of their calls. */
     struct coil_task *first_unstamped, **last_unstamped;
-    coil_time now;               /* the last reading */
+    coil_time now; /* the last reading */
     size_t armed;
 };
 

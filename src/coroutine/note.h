@@ -99,8 +99,8 @@ extern _Thread_local void *coil__note_ended_fiber;
 
 /* Just before the switch; `last` if `from` will never run again. */
 static inline __attribute__((always_inline)) void
-coil__note_leave(struct coil__note *from,
-                                    const struct coil__note *to, bool last)
+coil__note_leave(struct coil__note *from, const struct coil__note *to,
+                 bool last)
 {
     (void)from;
     (void)to;

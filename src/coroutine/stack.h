@@ -17,14 +17,14 @@ struct coil__stack {
 struct coil__stack_slab;
 
 struct coil__stack_pool {
-    size_t size;               /* usable bytes of a stack, whole pages */
-    size_t object_size;        /* of the object in the top page */
-    struct coil__stack *free;  /* last in, first out: the hot one first */
+    size_t size;                    /* usable bytes of a stack, whole pages */
+    size_t object_size;             /* of the object in the top page */
+    struct coil__stack *free;       /* last in, first out: the hot one first */
     struct coil__stack_slab *slabs; /* newest first; only it has room */
-    unsigned slab_stacks;      /* in the next slab */
-    int guard_advice;          /* how guards are made, see stack.c */
+    unsigned slab_stacks;           /* in the next slab */
+    int guard_advice;               /* how guards are made, see stack.c */
     size_t in_use;
-    size_t carved;             /* stacks that exist */
+    size_t carved; /* stacks that exist */
 };
 
 /* `size` is rounded up to whole pages. */

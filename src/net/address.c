@@ -250,8 +250,7 @@ static int address_parse_v4(struct address_text text, coil_address *ret_address)
 static int address_parse_v6(struct address_text text, coil_address *ret_address)
 {
     coil_address address = {.family = AF_INET6};
-    const char *percent =
-        memchr(text.at, '%', (size_t)(text.end - text.at));
+    const char *percent = memchr(text.at, '%', (size_t)(text.end - text.at));
     struct address_text front = {text.at, percent ? percent : text.end};
     int result = 0;
 
@@ -472,8 +471,8 @@ uint64_t coil_address_hash(const coil_address *address)
     uint64_t half[2];
 
     memcpy(half, normal.bytes, sizeof(half));
-    return address_mix(half[0] ^
-                       address_mix(half[1] ^
-                                   address_mix((uint64_t)normal.zone << 32 |
-                                               (uint32_t)normal.family)));
+    return address_mix(
+        half[0] ^
+        address_mix(half[1] ^ address_mix((uint64_t)normal.zone << 32 |
+                                          (uint32_t)normal.family)));
 }

@@ -155,16 +155,16 @@ static int endpoint_parse(coil_endpoint_storage *ret_storage, const char *text,
 
     if (length == 0)
         return -EINVAL;
-    rest.at = bracket ? endpoint_find_bracket(&front)
-                      : memchr(text, ':', length);
+    rest.at =
+        bracket ? endpoint_find_bracket(&front) : memchr(text, ':', length);
     if (!rest.at)
         return -EINVAL;
     front.end = rest.at;
     rest.at += bracket;
     if (!endpoint_take_port(&rest, &port))
         return -EINVAL;
-    result = coil_address_parse(&address, front.at,
-                                (size_t)(front.end - front.at));
+    result =
+        coil_address_parse(&address, front.at, (size_t)(front.end - front.at));
     if (result >= 0 && coil_address_is_v6(&address) != bracket)
         result = -EINVAL;
     if (result >= 0)

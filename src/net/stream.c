@@ -59,9 +59,8 @@ static int stream_write_all_complete(coil_request *request, int res,
     }
     request->transferred += (unsigned)res;
     request->result = 0;
-    return request->transferred == request->operation.size
-               ? COIL_REQUEST_ENDED
-               : COIL_REQUEST_AGAIN;
+    return request->transferred == request->operation.size ? COIL_REQUEST_ENDED
+                                                           : COIL_REQUEST_AGAIN;
 }
 
 const coil_operation_type coil_stream_read_some_type = {

@@ -1,6 +1,6 @@
+#include "base/kernel.h"
 #include "net/socket.h"
 #include "net/stream.h"
-#include "base/kernel.h"
 #include <coil/tcp.h>
 #include <netinet/tcp.h>
 

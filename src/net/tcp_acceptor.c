@@ -5,8 +5,8 @@
 
 enum { TCP_BACKLOG = 4096 };
 
-const coil_tcp_acceptor_option coil_tcp_acceptor_reuse_address = {
-    SOL_SOCKET, SO_REUSEADDR};
+const coil_tcp_acceptor_option coil_tcp_acceptor_reuse_address = {SOL_SOCKET,
+                                                                  SO_REUSEADDR};
 const coil_tcp_acceptor_option coil_tcp_acceptor_reuse_port = {SOL_SOCKET,
                                                                SO_REUSEPORT};
 

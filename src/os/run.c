@@ -58,8 +58,8 @@ static int run_first_task(void *arg)
     int result;
 
     if (first->size)
-        copy = memcpy(__builtin_alloca_with_align(first->size, 128),
-                      first->arg, first->size);
+        copy = memcpy(__builtin_alloca_with_align(first->size, 128), first->arg,
+                      first->size);
     result = first->fn(copy);
     if (result == -ECANCELED && coil_check() == -ECANCELED)
         result = 0;

@@ -57,8 +57,8 @@ static int signals_claim(uint64_t signals)
     do {
         if (taken & signals)
             return -EBUSY;
-    } while (!atomic_compare_exchange_weak(&signals_taken, &taken,
-                                           taken | signals));
+    } while (
+        !atomic_compare_exchange_weak(&signals_taken, &taken, taken | signals));
     return 0;
 }
 

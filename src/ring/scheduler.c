@@ -149,7 +149,8 @@ static int scheduler_call(struct coil__scheduler *scheduler, unsigned submit,
                               flags | scheduler->enter_flags, argument, size);
 }
 
-struct io_uring_sqe *coil__scheduler_make_room(struct coil__scheduler *scheduler)
+struct io_uring_sqe *
+coil__scheduler_make_room(struct coil__scheduler *scheduler)
 {
     (void)scheduler_call(scheduler, scheduler_publish(scheduler), 0, 0, NULL,
                          0);
@@ -195,9 +196,8 @@ int coil__scheduler_enter(struct coil__scheduler *scheduler, int64_t limit)
     struct io_uring_getevents_arg argument = {.ts = (uintptr_t)&time};
 
     if (limit <= 0 || limit == COIL_FOREVER)
-        return scheduler_judge(
-            scheduler_call(scheduler, submit, limit > 0, flags, NULL,
-                           _NSIG / 8));
+        return scheduler_judge(scheduler_call(scheduler, submit, limit > 0,
+                                              flags, NULL, _NSIG / 8));
     time.tv_sec = limit / 1000000000;
     time.tv_nsec = limit % 1000000000;
     return scheduler_judge(scheduler_call(scheduler, submit, 1,

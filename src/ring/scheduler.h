@@ -23,14 +23,14 @@ enum { COIL__BATCH = 256 };
 
 struct coil__scheduler {
     struct io_uring ring;
-    unsigned enter_flags;  /* IORING_ENTER_REGISTERED_RING, once registered */
-    bool enabled;          /* some thread owns the ring for good */
+    unsigned enter_flags; /* IORING_ENTER_REGISTERED_RING, once registered */
+    bool enabled;         /* some thread owns the ring for good */
     bool wake_armed;
     int wake_fd;
-    uint64_t wake_value;   /* where the kernel puts the eventfd's count */
-    uint64_t sqes;         /* entries filled */
-    uint64_t cqes;         /* completions taken */
-    uint64_t ended;        /* of those, the last of their entry */
+    uint64_t wake_value; /* where the kernel puts the eventfd's count */
+    uint64_t sqes;       /* entries filled */
+    uint64_t cqes;       /* completions taken */
+    uint64_t ended;      /* of those, the last of their entry */
     uint64_t enters;
     struct io_uring_cqe batch[COIL__BATCH];
 };
@@ -55,8 +55,8 @@ coil__scheduler_next(struct coil__scheduler *scheduler)
     struct io_uring_sq *sq = &scheduler->ring.sq;
     unsigned tail = sq->sqe_tail;
 
-    if (__builtin_expect(tail - IO_URING_READ_ONCE(*sq->khead) >=
-                             sq->ring_entries, 0))
+    if (__builtin_expect(
+            tail - IO_URING_READ_ONCE(*sq->khead) >= sq->ring_entries, 0))
         return NULL;
     sq->sqe_tail = tail + 1;
     return &sq->sqes[tail & sq->ring_mask];
@@ -64,7 +64,8 @@ coil__scheduler_next(struct coil__scheduler *scheduler)
 
 /* An entry after submitting the full queue, or NULL if the kernel takes none
  * at present. */
-struct io_uring_sqe *coil__scheduler_make_room(struct coil__scheduler *scheduler);
+struct io_uring_sqe *
+coil__scheduler_make_room(struct coil__scheduler *scheduler);
 
 /* The next entry, or NULL if the kernel takes none at present: then keep what
  * you wanted to submit and try in the next turn. The caller fills it. */

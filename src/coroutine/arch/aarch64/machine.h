@@ -25,25 +25,24 @@ coil__machine_switch(struct coil__machine *from, const struct coil__machine *to)
     register struct coil__machine *x0 __asm__("x0") = from;
     register const struct coil__machine *x1 __asm__("x1") = to;
 
-    __asm__ volatile("adr x9, 1f\n\t"
-                     "mov x10, sp\n\t"
-                     "stp x9, x10, [x0]\n\t"
-                     "stp x29, x19, [x0, #16]\n\t"
-                     "ldp x16, x10, [x1]\n\t"
-                     "ldp x29, x19, [x1, #16]\n\t"
-                     "mov sp, x10\n\t"
-                     "br x16\n"
-                     "1:\thint #36\n\t"
-                     : "+r"(x0), "+r"(x1)
-                     :
-                     : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10",
-                       "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x20",
-                       "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28",
-                       "x30", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7",
-                       "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15",
-                       "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",
-                       "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31",
-                       "cc", "memory");
+    __asm__ volatile(
+        "adr x9, 1f\n\t"
+        "mov x10, sp\n\t"
+        "stp x9, x10, [x0]\n\t"
+        "stp x29, x19, [x0, #16]\n\t"
+        "ldp x16, x10, [x1]\n\t"
+        "ldp x29, x19, [x1, #16]\n\t"
+        "mov sp, x10\n\t"
+        "br x16\n"
+        "1:\thint #36\n\t"
+        : "+r"(x0), "+r"(x1)
+        :
+        : "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12",
+          "x13", "x14", "x15", "x16", "x17", "x20", "x21", "x22", "x23", "x24",
+          "x25", "x26", "x27", "x28", "x30", "v0", "v1", "v2", "v3", "v4", "v5",
+          "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15",
+          "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25",
+          "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
 }
 
 void coil__machine_entry(void);
