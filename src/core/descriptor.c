@@ -103,14 +103,35 @@ static void descriptor_interrupt_all(coil_context *context,
 
 /* ----------------------------------------------------------- open, release */
 
+/* The request keeps the old file and ends by itself; its place is free. */
+static void descriptor_detach(struct coil__descriptor *entry,
+                              coil_request *request)
+{
+    unsigned flags = request->operation.type->flags;
+
+    if (flags & COIL_OPERATION_SHARES)
+        coil__list_remove(&request->sharers);
+    else
+        *coil__descriptor_place(entry, flags) = NULL;
+    request->entry = NULL;
+    coil__descriptor_count(entry, -1u);
+}
+
 /* The number came back although its old handle is live: somebody closed it by
- * close(2). Runs on the thread of the context that has requests there, if any
- * has: they hold the old file, and their places are freed as they end. */
+ * close(2). Runs on the thread of the context that has requests there. */
 static void descriptor_evict(void *argument)
 {
     struct coil__descriptor *entry = argument;
+    coil_request *request;
 
-    descriptor_interrupt_all(coil__current, entry);
+    while (coil__descriptor_in_flight(entry)) {
+        request = entry->places[0] ? entry->places[0] : entry->places[1];
+        if (!request)
+            request =
+                COIL__CONTAINER(entry->sharers.next, coil_request, sharers);
+        descriptor_detach(entry, request);
+        coil__request_interrupt(coil__current, request, -EBADF);
+    }
 }
 
 static void descriptor_report_theft(struct coil__descriptor *entry,

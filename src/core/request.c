@@ -201,6 +201,8 @@ ssize_t coil_request_run(coil_request *request)
 
         if (__builtin_expect(result < 0, 0))
             return request_report(request, result);
+    } else {
+        request->entry = NULL;
     }
     request_begin(request, task);
     request_submit(context, request);
@@ -212,7 +214,7 @@ ssize_t coil_await_operation(const coil_operation *operation)
 {
     coil_request request;
 
-    if (!operation->type->prepare)
+    if (operation->type == &coil_sleep_type)
         return coil__sleep_for((coil_duration)operation->extra[0],
                                operation->limit);
     request.operation = *operation;

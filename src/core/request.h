@@ -49,7 +49,7 @@ static inline void coil__request_end(coil_context *context,
         coil__list_remove(&request->queue);
     if (__builtin_expect(type->end != NULL, 0))
         type->end(request);
-    if (type->flags & COIL__OPERATION_HAS_HANDLE)
+    if (request->entry)
         coil__descriptor_leave(context, request, type->flags);
     task->waiting = NULL;
     coil__task_make_ready(context, task);
