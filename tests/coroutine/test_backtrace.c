@@ -110,7 +110,7 @@ START_TEST(gdb_sees_the_end)
 
     snprintf(command, sizeof(command),
              "DEBUGINFOD_URLS= gdb -nx -batch -ex 'set breakpoint pending on' "
-             "-ex 'break file_sync_op' -ex run -ex bt --args "
+             "-ex 'break main_task' -ex run -ex bt --args "
              "%s/own_operation 2>&1",
              TEST_EXAMPLES);
     gdb = popen(command, "r");
@@ -119,8 +119,7 @@ START_TEST(gdb_sees_the_end)
     output[length] = '\0';
     status = pclose(gdb);
     ck_assert_msg(WIFEXITED(status) && !WEXITSTATUS(status), "gdb: %s", output);
-    ck_assert_msg(strstr(output, "coil__machine_entry") != NULL, "gdb: %s",
-                  output);
+    ck_assert_msg(strstr(output, "machine_entry") != NULL, "gdb: %s", output);
     ck_assert_msg(!strstr(output, "corrupt") && !strstr(output, "identical"),
                   "gdb: %s", output);
 }

@@ -101,13 +101,15 @@ static int alloca_task(void *arg)
     volatile char *memory = alloca(1 << 20);
 
     (void)arg;
+    __asm__ volatile("" ::"r"(memory) : "memory"); /* all of it is used */
     memory[0] = 1;
     return memory[0];
 }
 
 static int null_task(void *arg)
 {
-    volatile int *nothing = arg;
+    /* Not NULL itself, which UBSan would catch first. */
+    volatile int *nothing = (int *)((uintptr_t)arg + 64);
 
     *nothing = 1;
     return 0;
