@@ -327,7 +327,7 @@ static char *address_put_v6(char *at, const uint8_t *bytes)
             i += length;
             continue;
         }
-        if (i > 0 && i != start + length)
+        if (i > 0 && !(length && i == start + length))
             *at++ = ':';
         at = address_text_put_number(at, address_group(bytes, i++), 16);
     }
