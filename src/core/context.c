@@ -143,13 +143,24 @@ int coil_context_create(coil_context **ret_context,
 
 /* -------------------------------------------------------------------- run */
 
+/* The calling thread. Not pthread_self, which a later thread may share. */
+static uint64_t context_thread(void)
+{
+    static _Atomic uint64_t last;
+    static _Thread_local uint64_t own;
+
+    if (!own)
+        own = atomic_fetch_add(&last, 1) + 1;
+    return own;
+}
+
 bool coil__context_is_mine(const coil_context *context)
 {
     if (context == coil__current)
         return true;
     if (coil__context_is_foreign(context))
         return false;
-    return !context->owned || pthread_equal(context->thread, pthread_self());
+    return !context->owned || context->thread == context_thread();
 }
 
 static int context_own(coil_context *context)
@@ -161,7 +172,7 @@ static int context_own(coil_context *context)
     result = coil__scheduler_enable(&context->scheduler);
     if (result < 0)
         return result;
-    context->thread = pthread_self();
+    context->thread = context_thread();
     context->owned = true;
     return 0;
 }

@@ -47,10 +47,10 @@ struct coil_context {
     struct coil__timer drain; /* armed by a stop */
     coil_context_options options;
     uint64_t spawned, turns, posts_run, refused;
-    pthread_t thread; /* once owned */
-    bool owned;       /* some run() has made it a thread's own */
-    bool draining;    /* a stop was honoured */
-    uint64_t fork;    /* of the process that made it */
+    uint64_t thread; /* once owned; see context_thread */
+    bool owned;      /* some run() has made it a thread's own */
+    bool draining;   /* a stop was honoured */
+    uint64_t fork;   /* of the process that made it */
 
     /* ------------------------------------------------ any thread */
     _Atomic bool in_run;

@@ -103,18 +103,22 @@ static void descriptor_interrupt_all(coil_context *context,
 
 /* ----------------------------------------------------------- open, release */
 
-/* The request keeps the old file and ends by itself; its place is free. */
-static void descriptor_detach(struct coil__descriptor *entry,
-                              coil_request *request)
+/* A request on an older handle of the number keeps the old file and ends by
+ * itself; its place is free. */
+static void descriptor_evict_one(struct coil__descriptor *entry,
+                                 coil_request *request)
 {
     unsigned flags = request->operation.type->flags;
 
+    if (coil__descriptor_is(entry, request->operation.handle))
+        return;
     if (flags & COIL_OPERATION_SHARES)
         coil__list_remove(&request->sharers);
     else
         *coil__descriptor_place(entry, flags) = NULL;
     request->entry = NULL;
     coil__descriptor_count(entry, -1u);
+    coil__request_interrupt(coil__current, request, -EBADF);
 }
 
 /* The number came back although its old handle is live: somebody closed it by
@@ -122,15 +126,16 @@ static void descriptor_detach(struct coil__descriptor *entry,
 static void descriptor_evict(void *argument)
 {
     struct coil__descriptor *entry = argument;
-    coil_request *request;
+    struct coil__list *node = entry->sharers.next;
 
-    while (coil__descriptor_in_flight(entry)) {
-        request = entry->places[0] ? entry->places[0] : entry->places[1];
-        if (!request)
-            request =
-                COIL__CONTAINER(entry->sharers.next, coil_request, sharers);
-        descriptor_detach(entry, request);
-        coil__request_interrupt(coil__current, request, -EBADF);
+    for (int i = 0; i < 2; i++)
+        if (entry->places[i])
+            descriptor_evict_one(entry, entry->places[i]);
+    while (node != &entry->sharers) {
+        coil_request *request = COIL__CONTAINER(node, coil_request, sharers);
+
+        node = node->next; /* the evicted one leaves the list */
+        descriptor_evict_one(entry, request);
     }
 }
 
@@ -155,17 +160,19 @@ int coil_handle_open(coil_handle *ret_handle, int descriptor)
 {
     struct coil__descriptor *entry;
     int result = descriptor_reserve(descriptor);
+    bool stolen;
 
     if (result < 0)
         return result;
     entry = coil__descriptor_find(descriptor);
-    if (atomic_load_explicit(&entry->generation, memory_order_relaxed) ||
-        coil__descriptor_in_flight(entry))
-        descriptor_report_theft(entry, descriptor);
+    stolen = atomic_load_explicit(&entry->generation, memory_order_relaxed) ||
+             coil__descriptor_in_flight(entry);
     if (!++entry->last)
         entry->last = 1;
     atomic_store_explicit(&entry->generation, entry->last,
                           memory_order_release);
+    if (stolen)
+        descriptor_report_theft(entry, descriptor);
     *ret_handle = (coil_handle){descriptor, entry->last};
     return 0;
 }
