@@ -228,6 +228,9 @@ static int context_drain(coil_context *context)
 {
     if (!context->tasks_live && coil__posts_are_empty(&context->posts))
         return 0;
+    /* A refusal changes nothing, so it must come before the stop. */
+    if (coil__current || !coil__context_is_mine(context))
+        return -EPERM;
     coil_context_stop(context);
     return coil_context_run(context);
 }
