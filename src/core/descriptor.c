@@ -66,10 +66,13 @@ bool coil__descriptor_claim(struct coil__descriptor *entry,
     return true;
 }
 
+/* After close(2) another thread may be given the number at once, so the entry
+ * is done with before. The generation is zero already; storing it once more,
+ * with release, pairs with the acquire in coil_handle_open. */
 static int descriptor_close_now(struct coil__descriptor *entry, int descriptor)
 {
-    /* Before close(2): another thread may be given the number at once. */
     entry->closing = false;
+    atomic_store_explicit(&entry->generation, 0, memory_order_release);
     return coil__kernel_close(descriptor);
 }
 
@@ -165,7 +168,7 @@ int coil_handle_open(coil_handle *ret_handle, int descriptor)
     if (result < 0)
         return result;
     entry = coil__descriptor_find(descriptor);
-    stolen = atomic_load_explicit(&entry->generation, memory_order_relaxed) ||
+    stolen = atomic_load_explicit(&entry->generation, memory_order_acquire) ||
              coil__descriptor_in_flight(entry);
     if (!++entry->last)
         entry->last = 1;

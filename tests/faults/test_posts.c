@@ -14,6 +14,7 @@ enum {
     THREADS = 8,
     POSTS = TEST_SLOW ? 40000 : 200000,
     POSTS_EACH = POSTS / THREADS,
+    CLOSE_POSTS = TEST_SLOW ? 10000 : 100000,
     EARLY = 1000, /* of each thread's, before the run has begun */
     BATCH = TEST_SLOW ? 1000 : 10000
 };
@@ -260,6 +261,51 @@ START_TEST(posts_run_once_and_soon_while_completions_overflow)
 }
 END_TEST
 
+/* Each post is made a moment after the last one has run, which is when the
+ * loop looks whether there is more and falls asleep. Nothing else wakes it. */
+static void *closely_posting_thread(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < CLOSE_POSTS && !atomic_load(&never_ran); i++) {
+        coil_time give_up = coil_now() + COIL_S(10);
+
+        for (volatile unsigned spin = i * 7919 % 1500; spin > 0; spin--)
+            ;
+        if (coil_context_post(context, run_post, &posts[i]) < 0)
+            atomic_fetch_add(&refused, 1);
+        for (unsigned j = 1; !atomic_load(&posts[i].ran); j++)
+            if (j % 1024 == 0) {
+                atomic_fetch_add(&never_ran, coil_now() > give_up);
+                if (atomic_load(&never_ran))
+                    break;
+                sched_yield();
+            }
+    }
+    coil_context_drop_work(context);
+    return NULL;
+}
+
+START_TEST(post_to_a_loop_that_falls_asleep_is_seen)
+{
+    pthread_t thread;
+    coil_stats stats;
+
+    context = test_context();
+    coil_context_add_work(context);
+    ck_assert_int_eq(pthread_create(&thread, NULL, closely_posting_thread,
+                                    NULL), 0);
+    assert_result(coil_context_run(context), 0);
+    pthread_join(thread, NULL);
+    coil_context_stats(context, &stats, sizeof(stats));
+    printf("%u posts one by one: %llu turns\n", CLOSE_POSTS,
+           (unsigned long long)stats.turns);
+    ck_assert_uint_eq(never_ran, 0);
+    ck_assert_uint_eq(refused, 0);
+    ck_assert_uint_eq(stats.posts, CLOSE_POSTS);
+    test_context_end(context);
+}
+END_TEST
+
 /* -------------------------------------------------------- without a thread */
 
 static unsigned counted;
@@ -410,6 +456,7 @@ int main(void)
     tcase_add_test(threads, posts_run_once_and_soon_in_an_idle_loop);
     tcase_add_test(threads, posts_run_once_and_soon_between_batches_of_tasks);
     tcase_add_test(threads, posts_run_once_and_soon_while_completions_overflow);
+    tcase_add_test(threads, post_to_a_loop_that_falls_asleep_is_seen);
     tcase_add_test(alone, post_that_never_ran_runs_in_destroy);
     tcase_add_test(alone, post_may_spawn_but_not_wait);
     tcase_add_test(alone, posts_of_one_thread_run_in_order);

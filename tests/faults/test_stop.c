@@ -2,6 +2,8 @@
  * stop(): before a run, twice, from a task, from another thread at any moment
  * and from a signal handler, and that the context runs again afterwards.
  */
+#include "base/seam.h"
+#include "ring/scheduler.h"
 #include "support/test.h"
 #include <poll.h>
 #include <pthread.h>
@@ -243,6 +245,70 @@ START_TEST(stop_from_another_thread_ends_every_run)
 }
 END_TEST
 
+static void *stop_thread(void *arg)
+{
+    for (volatile int spin = *(int *)arg; spin > 0; spin--)
+        ;
+    coil_context_stop(storm.context);
+    return NULL;
+}
+
+/* No timer and no completion would ever wake this loop. */
+START_TEST(stop_from_another_thread_wakes_a_loop_at_any_moment)
+{
+    coil_time begin = coil_now();
+
+    storm.context = test_context();
+    for (int i = 0; i < 1000; i++) {
+        int spin = i * 7919 % 1000 * (1 + i % 30);
+        pthread_t thread;
+
+        spawn_waiters(storm.context, WAITERS);
+        ck_assert_int_eq(pthread_create(&thread, NULL, stop_thread, &spin), 0);
+        assert_result(coil_context_run(storm.context), 0);
+        pthread_join(thread, NULL);
+        ck_assert_int_eq(waits_ended, WAITERS * (i + 1));
+    }
+    printf("1000 runs that sleep were stopped in %.2f s\n",
+           (double)(coil_now() - begin) / 1e9);
+    check_runs_again(storm.context);
+    test_context_end(storm.context);
+}
+END_TEST
+
+static unsigned late_stops;
+
+/* The run has ended its work and takes back what it had in the kernel. */
+static unsigned stop_late(struct io_uring_cqe *cqes, unsigned count,
+                          unsigned capacity)
+{
+    (void)capacity;
+    for (unsigned i = 0; i < count; i++)
+        if (cqes[i].user_data == COIL__DATA_WAKE &&
+            cqes[i].res == -ECANCELED) {
+            coil_context_stop(storm.context);
+            late_stops++;
+        }
+    return count;
+}
+
+START_TEST(stop_that_comes_too_late_for_a_run_is_kept_for_the_next)
+{
+    storm.context = test_context();
+    for (unsigned i = 1; i <= 20; i++) {
+        coil__seam.completions = stop_late;
+        check_runs_again(storm.context);
+        ck_assert_uint_eq(late_stops, i);
+        coil__seam.completions = NULL;
+        spawn_waiters(storm.context, WAITERS);
+        assert_result(coil_context_run(storm.context), 0);
+        ck_assert_int_eq(waits_ended, WAITERS * (int)i);
+        check_runs_again(storm.context);
+    }
+    test_context_end(storm.context);
+}
+END_TEST
+
 /* ---------------------------------------------------- from signal handlers */
 
 static coil_context *alarmed;
@@ -418,6 +484,10 @@ int main(void)
     tcase_add_test(inside, stop_from_a_task_ends_the_run);
     tcase_add_test(inside, stop_from_a_post_ends_the_run);
     tcase_add_test(outside, stop_from_another_thread_ends_every_run);
+    tcase_add_test(outside,
+                   stop_from_another_thread_wakes_a_loop_at_any_moment);
+    tcase_add_test(inside,
+                   stop_that_comes_too_late_for_a_run_is_kept_for_the_next);
     tcase_add_test(outside,
                    stop_from_a_signal_handler_ends_a_run_that_allocates);
     tcase_add_test(outside, stop_from_a_signal_handler_ends_a_run_that_sleeps);
