@@ -18,8 +18,10 @@ START_TEST(options_out_of_range_are_refused_in_words)
         {{.size = sizeof(size_t) - 1}, "size"},
         {{.size = sizeof(coil_context_options), .sq_entries = 3}, "4"},
         {{.size = sizeof(coil_context_options), .cq_entries = 7}, "8"},
-        {{.size = sizeof(coil_context_options), .sq_entries = 16,
-          .cq_entries = 8}, "completion"},
+        {{.size = sizeof(coil_context_options),
+          .sq_entries = 16,
+          .cq_entries = 8},
+         "completion"},
         {{.size = sizeof(coil_context_options), .stack_size = SIZE_MAX},
          "stack size"},
         {{.size = sizeof(coil_context_options), .stack_size = (size_t)1 << 40},
@@ -65,8 +67,8 @@ static void run_counting(const coil_context_options *options)
 
 START_TEST(least_rings_default_ones_and_a_shorter_structure_work)
 {
-    coil_context_options options = {.size = sizeof(options), .sq_entries = 4,
-                                    .cq_entries = 8};
+    coil_context_options options = {
+        .size = sizeof(options), .sq_entries = 4, .cq_entries = 8};
 
     run_counting(&options);
     run_counting(NULL);
@@ -199,7 +201,8 @@ static void run_named(coil_context *context, const char *name, int result)
     coil_task_options options = {.size = sizeof(options), .name = name};
 
     assert_result(coil_spawn_with(context, &options, return_task, &result,
-                                  sizeof(result)), 0);
+                                  sizeof(result)),
+                  0);
     assert_result(coil_context_run(context), 0);
 }
 
@@ -272,7 +275,8 @@ static int first_task(void *arg)
 
     if (first->beside)
         assert_result(coil_spawn(NULL, sleep_beside, &first->beside,
-                                 sizeof(first->beside)), 0);
+                                 sizeof(first->beside)),
+                      0);
     if (first->signal) {
         assert_result(coil_sleep(COIL_MS(1)), 0);
         ck_assert_int_eq(raise(first->signal), 0);

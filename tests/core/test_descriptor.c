@@ -2,8 +2,8 @@
  * The table of descriptors: stale handles, places of readers and writers,
  * numbers that are used again, and contexts that share a handle.
  */
-#include "support/test.h"
 #include "base/seam.h"
+#include "support/test.h"
 #include <coil/extend.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -37,12 +37,18 @@ static void share_prepare(coil_request *request, struct io_uring_sqe *sqe)
 
 /* Reads, writes and shares; by the flags. */
 static const coil_operation_type types[] = {
-    {.size = sizeof(coil_operation_type), .name = "read",
-     .flags = COIL_OPERATION_READS, .prepare = read_prepare},
-    {.size = sizeof(coil_operation_type), .name = "write",
-     .flags = COIL_OPERATION_WRITES, .prepare = write_prepare},
-    {.size = sizeof(coil_operation_type), .name = "share",
-     .flags = COIL_OPERATION_SHARES, .prepare = share_prepare},
+    {.size = sizeof(coil_operation_type),
+     .name = "read",
+     .flags = COIL_OPERATION_READS,
+     .prepare = read_prepare},
+    {.size = sizeof(coil_operation_type),
+     .name = "write",
+     .flags = COIL_OPERATION_WRITES,
+     .prepare = write_prepare},
+    {.size = sizeof(coil_operation_type),
+     .name = "share",
+     .flags = COIL_OPERATION_SHARES,
+     .prepare = share_prepare},
 };
 
 enum { READ, WRITE, SHARE, KINDS };

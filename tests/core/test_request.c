@@ -2,8 +2,8 @@
  * Requests, on operations made with coil/extend.h: limits, tries, cancels and
  * full queues. A request ends only with its own completion, which always wins.
  */
-#include "support/test.h"
 #include "base/seam.h"
+#include "support/test.h"
 #include <coil/extend.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -400,8 +400,10 @@ static int steps_reader(void *arg)
     ssize_t n;
 
     assert_result(coil_spawn(NULL, steps_writer, steps, 0), 0);
-    assert_result(coil_timeout(exact_op(steps->ends[0], data, sizeof(data),
-                                        &count), COIL_MS(50)), -ETIME);
+    assert_result(
+        coil_timeout(exact_op(steps->ends[0], data, sizeof(data), &count),
+                     COIL_MS(50)),
+        -ETIME);
     ck_assert_int_ge(coil_now() - begin, COIL_MS(50));
     steps->done = true;
     n = coil_timeout(read_op(steps->ends[0], rest, sizeof(rest)), 0);

@@ -3,9 +3,9 @@
  * in another order through the seam, full queues and refused submissions. Each
  * wait is resumed once, by its own completion, with what that one says.
  */
-#include "support/test.h"
 #include "base/seam.h"
 #include "ring/scheduler.h"
+#include "support/test.h"
 #include <coil/extend.h>
 #include <sys/eventfd.h>
 
@@ -293,8 +293,8 @@ static void run_combination(int operation, int cancel, bool cancel_first,
 START_TEST(operation_and_cancel_resume_once_with_the_own_result)
 {
     static const int cancels[] = {0, -ENOENT, -EALREADY, -EINVAL};
-    static const int operations[] = {-ECANCELED, -EINTR, 8, 1, 0, -ENOBUFS,
-                                     -EIO};
+    static const int operations[] = {-ECANCELED, -EINTR,   8,   1,
+                                     0,          -ENOBUFS, -EIO};
     unsigned count = 0;
 
     waiters_open();
@@ -303,8 +303,9 @@ START_TEST(operation_and_cancel_resume_once_with_the_own_result)
         bool ours = operation == -ECANCELED || operation == -EINTR;
 
         run_combination(operation, cancels[i / 4 % 4], i & 1, i & 2);
-        assert_result(waiters[0].result,
-                      !ours ? operation : i & 2 ? -ECANCELED : -ETIME);
+        assert_result(waiters[0].result, !ours   ? operation
+                                         : i & 2 ? -ECANCELED
+                                                 : -ETIME);
         count++;
     }
     printf("%u combinations\n", count);
@@ -383,8 +384,8 @@ static int refusal_ender(void *arg)
 
 static coil_context *small_context(void)
 {
-    coil_context_options options = {.size = sizeof(options), .sq_entries = 4,
-                                    .cq_entries = 8};
+    coil_context_options options = {
+        .size = sizeof(options), .sq_entries = 4, .cq_entries = 8};
     coil_context *context;
 
     assert_result(coil_context_create(&context, &options, NULL), 0);
@@ -445,17 +446,13 @@ int main(void)
     suite_add_tcase(suite, tests);
     tcase_add_test(tests,
                    changed_completion_is_the_result_and_eintr_is_retried);
-    tcase_add_loop_test(tests,
-                        withheld_completions_resume_in_order_of_release,
+    tcase_add_loop_test(tests, withheld_completions_resume_in_order_of_release,
                         0, 3);
-    tcase_add_test(tests,
-                   operation_and_cancel_resume_once_with_the_own_result);
-    tcase_add_loop_test(tests,
-                        limited_read_behind_any_number_of_entries_limits_itself,
-                        0, 4);
+    tcase_add_test(tests, operation_and_cancel_resume_once_with_the_own_result);
+    tcase_add_loop_test(
+        tests, limited_read_behind_any_number_of_entries_limits_itself, 0, 4);
     tcase_add_test(tests, refused_requests_are_submitted_later_in_order);
-    tcase_add_loop_test(tests,
-                        request_in_the_backlog_ends_without_reaching_the_kernel,
-                        0, 2);
+    tcase_add_loop_test(
+        tests, request_in_the_backlog_ends_without_reaching_the_kernel, 0, 2);
     return test_main(suite);
 }

@@ -127,8 +127,8 @@ START_TEST(argument_is_copied_and_aligned_up_to_a_quarter_of_the_stack)
 
         for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++)
             assert_result(spawn_with_argument(context, stacks[i], sizes[j]), 0);
-        assert_result(
-            spawn_with_argument(context, stacks[i], quarters[i] + 1), -E2BIG);
+        assert_result(spawn_with_argument(context, stacks[i], quarters[i] + 1),
+                      -E2BIG);
     }
     ck_assert_uint_eq(arguments_seen, 14);
     test_context_end(context);
@@ -177,7 +177,8 @@ START_TEST(stack_size_is_rounded_up_or_refused)
     for (int i = 0; i < 4; i++) {
         options.stack_size = sizes[i];
         assert_result(coil_spawn_with(context, &options, stack_task, &used[i],
-                                      sizeof(used[i])), 0);
+                                      sizeof(used[i])),
+                      0);
     }
     options.stack_size = SIZE_MAX;
     assert_result(coil_spawn_with(context, &options, stack_task, NULL, 0),
@@ -295,8 +296,9 @@ static int spinning_task(void *arg)
     for (int i = 0; i < 5000; i++)
         assert_result(coil_yield(), 0);
     through.asked = turns();
-    assert_result(coil_context_post(coil_context_current(), note_turn,
-                                    &through.posted), 0);
+    assert_result(
+        coil_context_post(coil_context_current(), note_turn, &through.posted),
+        0);
     assert_result(eventfd_write(through.descriptor, 1), 0);
     while (!through.read || !through.posted || !through.timed) {
         assert_result(*(int *)arg ? coil_sleep(0) : coil_yield(), 0);
@@ -348,8 +350,8 @@ START_TEST(sleeping_tasks_wake_in_the_order_of_their_deadlines)
     for (int i = 0; i < 500; i++) {
         struct sleeper sleeper = {i, 1 + i * 7919 % 100}; /* five of each */
 
-        assert_result(coil_spawn(context, sleep_and_log, &sleeper,
-                                 sizeof(sleeper)), 0);
+        assert_result(
+            coil_spawn(context, sleep_and_log, &sleeper, sizeof(sleeper)), 0);
     }
     assert_result(coil_context_run(context), 0);
     ck_assert_int_eq(log_length, 500);
@@ -388,12 +390,18 @@ static int limit_sleeps(void *arg)
         coil_duration duration, limit;
         int result;
     } cases[] = {
-        {COIL_MS(3), COIL_S(100), 0},   {COIL_S(100), COIL_MS(3), -ETIME},
-        {COIL_MS(3), COIL_MS(3), 0},    {COIL_FOREVER, COIL_MS(3), -ETIME},
-        {COIL_MS(3), COIL_FOREVER, 0},  {COIL_S(100), 0, -ETIME},
-        {COIL_S(100), -1, -ETIME},      {COIL_S(100), INT64_MIN, -ETIME},
-        {COIL_FOREVER, 0, -ETIME},      {0, 0, 0},
-        {0, -1, 0},                     {-1, INT64_MIN, 0},
+        {COIL_MS(3), COIL_S(100), 0},
+        {COIL_S(100), COIL_MS(3), -ETIME},
+        {COIL_MS(3), COIL_MS(3), 0},
+        {COIL_FOREVER, COIL_MS(3), -ETIME},
+        {COIL_MS(3), COIL_FOREVER, 0},
+        {COIL_S(100), 0, -ETIME},
+        {COIL_S(100), -1, -ETIME},
+        {COIL_S(100), INT64_MIN, -ETIME},
+        {COIL_FOREVER, 0, -ETIME},
+        {0, 0, 0},
+        {0, -1, 0},
+        {-1, INT64_MIN, 0},
         {INT64_MIN, COIL_S(100), 0},
     };
     coil_time begin = coil_now();

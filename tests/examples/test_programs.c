@@ -88,9 +88,9 @@ static void start_server(struct program *server, char *ret_endpoint)
 START_TEST(server_and_client_agree_on_every_byte)
 {
     char endpoint[64];
-    char *arguments[] = {NULL,         "--connect", endpoint, "--connections",
-                         "50",         "--messages", "20",    "--size",
-                         "1000",       NULL};
+    char *arguments[] = {NULL,   "--connect",  endpoint, "--connections",
+                         "50",   "--messages", "20",     "--size",
+                         "1000", NULL};
     struct program server, client;
 
     start_server(&server, endpoint);

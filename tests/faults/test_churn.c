@@ -180,10 +180,10 @@ START_TEST(stop_ends_a_thousand_idle_sessions_by_their_own_code)
     assert_result(coil_spawn(context, accept_task, &pointer, sizeof(pointer)),
                   0);
     for (int i = 0; i < IDLE_CONNECTIONS; i++)
-        assert_result(
-            coil_spawn(context, idle_task, &pointer, sizeof(pointer)), 0);
-    assert_result(
-        coil_spawn(context, stopper_task, &pointer, sizeof(pointer)), 0);
+        assert_result(coil_spawn(context, idle_task, &pointer, sizeof(pointer)),
+                      0);
+    assert_result(coil_spawn(context, stopper_task, &pointer, sizeof(pointer)),
+                  0);
     assert_result(coil_context_run(context), 0);
     took = (double)(coil_now() - stopped_at) / 1e6;
     printf("idle sessions %u, ended by their own code %u, cancelled %u, in "
@@ -207,8 +207,7 @@ int main(void)
     setrlimit(RLIMIT_NOFILE, &limit);
     tcase_set_timeout(tests, 40);
     tcase_add_test(tests, ten_thousand_connections_twice_leave_nothing);
-    tcase_add_test(tests,
-                   stop_ends_a_thousand_idle_sessions_by_their_own_code);
+    tcase_add_test(tests, stop_ends_a_thousand_idle_sessions_by_their_own_code);
     suite_add_tcase(suite, tests);
     return test_main(suite);
 }

@@ -151,8 +151,8 @@ static int waiting_task(void *arg)
 static void spawn_waits(coil_context *context)
 {
     for (intptr_t i = 0; i < WAITS; i++)
-        assert_result(coil_spawn(context, waiting_task, (void *)(i % KINDS),
-                                 0), 0);
+        assert_result(coil_spawn(context, waiting_task, (void *)(i % KINDS), 0),
+                      0);
 }
 
 static int posts_run;
@@ -188,8 +188,8 @@ static int failing_task(void *arg)
     (void)arg;
     for (int i = 0; i < 3; i++)
         assert_result(coil_sleep(COIL_US(50)), 0);
-    coil__seam = (struct coil__seam){.fail_call = COIL__CALL_ENTER,
-                                     .fail_error = -EINVAL, .fail_at = 1};
+    coil__seam = (struct coil__seam){
+        .fail_call = COIL__CALL_ENTER, .fail_error = -EINVAL, .fail_at = 1};
     return 0;
 }
 
@@ -317,7 +317,8 @@ START_TEST(destroy_with_a_ring_that_is_lost_says_what_is_given_up)
     assert_result(coil_spawn(context, failing_task, NULL, 0), 0);
     assert_result(coil_context_run(context), -EINVAL);
     coil__seam = (struct coil__seam){.fail_call = COIL__CALL_ENTER,
-                                     .fail_error = -EINVAL, .fail_at = 1,
+                                     .fail_error = -EINVAL,
+                                     .fail_at = 1,
                                      .fail_repeat = UINT32_MAX};
     before = test_descriptors();
     assert_result(coil_context_destroy(context), -EINVAL);

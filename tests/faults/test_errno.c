@@ -48,8 +48,9 @@ static void connect_refused(const coil_tcp_endpoint *endpoint)
 
     assert_result(coil_tcp_open(&socket, AF_INET), 0);
     assert_result(coil_tcp_connect(&socket, endpoint), -ECONNREFUSED);
-    assert_result(coil_timeout(coil_tcp_connect_op(&socket, endpoint),
-                               COIL_S(5)), -ECONNREFUSED);
+    assert_result(
+        coil_timeout(coil_tcp_connect_op(&socket, endpoint), COIL_S(5)),
+        -ECONNREFUSED);
     assert_result(coil_tcp_close(&socket), 0);
     assert_result(coil_tcp_close(&socket), 0);
     assert_result(coil_tcp_connect(&socket, endpoint), -EBADF);
@@ -67,8 +68,9 @@ static void fail_in_many_ways(const coil_tcp_endpoint *refusing,
     connect_refused(refusing);
     assert_result(coil_poll(100000, POLLIN), -EBADF);
     assert_result(coil_poll(-1, POLLIN), -EBADF);
-    assert_result(coil_timeout(coil_tcp_read_some_op(silent, &byte, 1),
-                               COIL_US(200)), -ETIME);
+    assert_result(
+        coil_timeout(coil_tcp_read_some_op(silent, &byte, 1), COIL_US(200)),
+        -ETIME);
     assert_result(coil_tcp_listen_text(&acceptor, "127.0.0.1", NULL), -EINVAL);
     assert_result(coil_tcp_listen(&acceptor, refusing, NULL), -EADDRINUSE);
     assert_result(coil_tcp_open(&socket, 9999), -EAFNOSUPPORT);

@@ -18,8 +18,10 @@
 
 static void plan(enum coil__call call, int error, uint64_t at, uint64_t times)
 {
-    coil__seam = (struct coil__seam){.fail_call = call, .fail_error = error,
-                                     .fail_at = at, .fail_repeat = times - 1};
+    coil__seam = (struct coil__seam){.fail_call = call,
+                                     .fail_error = error,
+                                     .fail_at = at,
+                                     .fail_repeat = times - 1};
 }
 
 static void plan_nothing(void)
@@ -106,8 +108,8 @@ END_TEST
 
 START_TEST(ring_without_memory_settles_for_a_smaller_queue)
 {
-    coil_context_options options = {.size = sizeof(options), .sq_entries = 1024,
-                                    .cq_entries = 4096};
+    coil_context_options options = {
+        .size = sizeof(options), .sq_entries = 1024, .cq_entries = 4096};
     coil_context *context;
 
     for (unsigned times = 1; times <= 9; times++) {
@@ -196,8 +198,8 @@ static void make_and_try(struct answer *ret_answer)
 {
     coil_context *context = NULL;
 
-    ret_answer->result = coil_context_create(&context, NULL,
-                                             &ret_answer->error);
+    ret_answer->result =
+        coil_context_create(&context, NULL, &ret_answer->error);
     if (ret_answer->result < 0)
         return;
     ret_answer->entries = context->scheduler.ring.cq.ring_entries;
@@ -346,8 +348,7 @@ static int sleeping_task(void *arg)
  * those spawned afterwards end as usual. */
 static int spawn_until_refused(void *arg)
 {
-    static const enum coil__call calls[] = {COIL__CALL_MAP,
-                                            COIL__CALL_ALLOCATE,
+    static const enum coil__call calls[] = {COIL__CALL_MAP, COIL__CALL_ALLOCATE,
                                             COIL__CALL_ADVISE};
     int spawned = 0, result;
 
@@ -360,8 +361,8 @@ static int spawn_until_refused(void *arg)
     assert_result(coil_sleep(COIL_MS(5)), 0);
     plan_nothing();
     for (int i = 0; i < 20; i++, spawned++)
-        assert_result(coil_spawn(NULL, sleeping_task,
-                                 (void *)(intptr_t)spawned, 0), 0);
+        assert_result(
+            coil_spawn(NULL, sleeping_task, (void *)(intptr_t)spawned, 0), 0);
     while (ended_count < spawned)
         assert_result(coil_yield(), 0);
     for (int i = 0; i < spawned; i++)
@@ -386,19 +387,16 @@ int main(void)
     suite_add_tcase(suite, kernel);
     tcase_set_timeout(seam, 30);
     tcase_set_timeout(kernel, 30);
-    tcase_add_test(seam,
-                   refused_ring_is_explained_and_leaves_nothing_behind);
+    tcase_add_test(seam, refused_ring_is_explained_and_leaves_nothing_behind);
     tcase_add_test(seam, ring_without_memory_settles_for_a_smaller_queue);
     tcase_add_test(seam, context_without_wake_up_descriptor_closes_the_ring);
     tcase_add_test(seam, context_without_memory_for_itself_is_refused);
-    tcase_add_test(seam,
-                   ring_that_cannot_be_enabled_fails_the_run_and_heals);
+    tcase_add_test(seam, ring_that_cannot_be_enabled_fails_the_run_and_heals);
     /* Instrumented builds make guards by mprotect and need no advice. */
     tcase_add_loop_test(seam, spawn_without_memory_fails_and_the_others_go_on,
                         0, TEST_SLOW ? 2 : 3);
     tcase_add_test(kernel, seccomp_profile_is_named_as_the_reason);
-    tcase_add_test(kernel,
-                   little_locked_memory_gives_a_smaller_ring_or_advice);
+    tcase_add_test(kernel, little_locked_memory_gives_a_smaller_ring_or_advice);
     tcase_add_test(kernel, missing_descriptors_are_named_as_the_reason);
     return test_main(suite);
 }

@@ -233,8 +233,9 @@ START_TEST(stop_from_another_thread_ends_every_run)
         check_nothing_left(storm.context);
     } while (!last);
     printf("%d stops, %u runs, %d sleeps, %d polls and %d limited polls ended "
-           "in %.2f s\n", STOPS, runs, storm.waited[0], storm.waited[1],
-           storm.waited[2], (double)(coil_now() - begin) / 1e9);
+           "in %.2f s\n",
+           STOPS, runs, storm.waited[0], storm.waited[1], storm.waited[2],
+           (double)(coil_now() - begin) / 1e9);
     ck_assert_int_eq(storm.waited[0] + storm.waited[1] + storm.waited[2],
                      (int)(WAITERS * runs));
     ck_assert_uint_gt(runs, 10);
@@ -284,8 +285,7 @@ static unsigned stop_late(struct io_uring_cqe *cqes, unsigned count,
 {
     (void)capacity;
     for (unsigned i = 0; i < count; i++)
-        if (cqes[i].user_data == COIL__DATA_WAKE &&
-            cqes[i].res == -ECANCELED) {
+        if (cqes[i].user_data == COIL__DATA_WAKE && cqes[i].res == -ECANCELED) {
             coil_context_stop(storm.context);
             late_stops++;
         }
@@ -449,9 +449,10 @@ START_TEST(stop_from_a_signal_of_another_thread_ends_every_run)
     ck_assert_int_eq(pthread_create(&thread, NULL, kill_thread, NULL), 0);
     while (runs < ALARM_RUNS) {
         for (int i = 0; i < WAITERS; i++)
-            assert_result(coil_spawn(alarmed, i % 2 ? breeding_task
-                                                    : sleeping_for_ever,
-                                     &nap, sizeof(nap)), 0);
+            assert_result(coil_spawn(alarmed,
+                                     i % 2 ? breeding_task : sleeping_for_ever,
+                                     &nap, sizeof(nap)),
+                          0);
         assert_result(coil_context_run(alarmed), 0);
         runs++;
         check_nothing_left(alarmed);

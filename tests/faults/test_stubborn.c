@@ -107,8 +107,9 @@ static void refuse_named(coil_context *context, const char *name, int times)
 {
     coil_task_options options = {.size = sizeof(options), .name = name};
 
-    assert_result(coil_spawn_with(context, &options, refuse_often, &times,
-                                  sizeof(times)), 0);
+    assert_result(
+        coil_spawn_with(context, &options, refuse_often, &times, sizeof(times)),
+        0);
 }
 
 START_TEST(thousandth_refusal_of_a_series_is_reported_once)
@@ -148,8 +149,7 @@ static int report;
 static unsigned others_ended, drain_limits;
 static coil_time stopped;
 
-static void tell(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
+static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 static void tell(const char *format, ...)
 {
@@ -197,8 +197,8 @@ static int reader_task(void *arg)
 {
     coil_handle *handle = arg;
     char byte;
-    int result = (int)coil_await(coil_stream_operation(
-        &coil_stream_read_some_type, *handle, &byte, 1));
+    int result = (int)coil_await(
+        coil_stream_operation(&coil_stream_read_some_type, *handle, &byte, 1));
 
     (void)coil_handle_close(*handle);
     return end_other(result);
@@ -257,11 +257,11 @@ static void spawn_others(coil_context *context)
         int pair[2];
         coil_handle handle;
 
-        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
-                                    pair), 0);
+        ck_assert_int_eq(
+            socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
         assert_result(coil_handle_open(&handle, pair[0]), 0);
-        assert_result(coil_spawn(context, reader_task, &handle,
-                                 sizeof(handle)), 0);
+        assert_result(coil_spawn(context, reader_task, &handle, sizeof(handle)),
+                      0);
     }
 }
 
@@ -349,12 +349,12 @@ START_TEST(stubborn_acceptor_is_named_and_hinders_nobody)
     if (!child)
         serve_for_ever();
     close(pipes[1]);
-    in_time = child_tells(pipes[0], heard, sizeof(heard), "ready\n", 10000) &&
-              kill(child, SIGTERM) == 0 &&
-              child_tells(pipes[0], heard, sizeof(heard), "drain limit 1",
-                          9000) &&
-              /* the loop goes on, and the limit does not come again */
-              child_tells(pipes[0], heard, sizeof(heard), "tick 6\n", 9000);
+    in_time =
+        child_tells(pipes[0], heard, sizeof(heard), "ready\n", 10000) &&
+        kill(child, SIGTERM) == 0 &&
+        child_tells(pipes[0], heard, sizeof(heard), "drain limit 1", 9000) &&
+        /* the loop goes on, and the limit does not come again */
+        child_tells(pipes[0], heard, sizeof(heard), "tick 6\n", 9000);
     kill(child, SIGKILL);
     (void)child_tells(pipes[0], heard, sizeof(heard), "end of file", 2000);
     close(pipes[0]);
@@ -366,7 +366,8 @@ START_TEST(stubborn_acceptor_is_named_and_hinders_nobody)
     ck_assert_uint_eq(count_of(heard, "others ended after"), 1);
     ck_assert_int_lt(number_after(heard, "others ended after "), 1000);
     ck_assert_uint_eq(count_of(heard, "\"acceptor\""), 2);
-    ck_assert_uint_eq(count_of(heard, "goes on waiting"), 2); /* and the ticker */
+    ck_assert_uint_eq(count_of(heard, "goes on waiting"),
+                      2); /* and the ticker */
     ck_assert_int_lt(number_after(heard, "message 1 after "), 1000);
     ck_assert_uint_eq(count_of(heard, "still alive"), 2);
     ck_assert_uint_eq(count_of(heard, "drain limit passed with 2 tasks"), 1);

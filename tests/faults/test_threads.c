@@ -220,8 +220,8 @@ START_TEST(contexts_of_four_threads_run_side_by_side)
     pthread_t threads[4];
 
     for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, run_one_thread,
-                                        &results[i]), 0);
+        ck_assert_int_eq(
+            pthread_create(&threads[i], NULL, run_one_thread, &results[i]), 0);
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
         assert_result(results[i], 0);
@@ -268,7 +268,8 @@ START_TEST(work_of_other_threads_keeps_a_run_alive_until_it_is_dropped)
         for (int i = 0; i < WORKERS; i++) {
             coil_context_add_work(worked);
             ck_assert_int_eq(pthread_create(&threads[i], NULL, work_thread,
-                                            (void *)(intptr_t)i), 0);
+                                            (void *)(intptr_t)i),
+                             0);
         }
         assert_result(coil_context_run(worked), 0);
         ck_assert_int_eq(atomic_load(&holders), 0);

@@ -7,8 +7,8 @@ coil_context_options test_options(void)
     coil_context_options options = {.size = sizeof(options)};
     const char *ring = getenv("COIL_TEST_RING");
 
-    if (ring && sscanf(ring, "%u,%u", &options.sq_entries,
-                       &options.cq_entries) != 2)
+    if (ring &&
+        sscanf(ring, "%u,%u", &options.sq_entries, &options.cq_entries) != 2)
         ck_abort_msg("COIL_TEST_RING is not SQ,CQ");
     return options;
 }
@@ -103,8 +103,8 @@ void test_tcp_pair(coil_tcp_socket *ret_left, coil_tcp_socket *ret_right)
     coil_tcp_acceptor acceptor = test_listen(&connecting.endpoint);
 
     assert_result(coil_tcp_open(ret_left, AF_INET), 0);
-    assert_result(coil_spawn(NULL, connect_task, &connecting,
-                             sizeof(connecting)), 0);
+    assert_result(
+        coil_spawn(NULL, connect_task, &connecting, sizeof(connecting)), 0);
     assert_result(coil_tcp_accept(&acceptor, ret_right, NULL), 0);
     assert_result(coil_tcp_acceptor_close(&acceptor), 0);
     /* The other task has its result when this one has. */
