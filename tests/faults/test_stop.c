@@ -15,7 +15,7 @@
 enum {
     WAITERS = 8,
     STOPS = TEST_SLOW ? 10000 : 100000,
-    ALARM_RUNS = TEST_SLOW ? 20 : 500 /* to be ended by signals */
+    ALARM_RUNS = TEST_SLOW ? 20 : 200 /* to be ended by signals */
 };
 
 static int waits_ended; /* waits that ended with -ECANCELED */

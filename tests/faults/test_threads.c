@@ -193,12 +193,16 @@ static int checking_task(void *arg)
     return 0;
 }
 
-/* Contexts of several threads know nothing of each other. */
+static pthread_barrier_t made;
+
+/* Contexts of several threads know nothing of each other, also when all do
+ * everything for the first time at once. */
 static int run_one(coil_context *context)
 {
     coil_context_options options = test_options();
     int result = coil_context_create(&context, &options, NULL);
 
+    pthread_barrier_wait(&made);
     for (int i = 0; i < 200 && result >= 0; i++) {
         result = coil_spawn(context, checking_task, context, 0);
         if (result >= 0)
@@ -219,6 +223,7 @@ START_TEST(contexts_of_four_threads_run_side_by_side)
     int results[4] = {-ENODATA, -ENODATA, -ENODATA, -ENODATA};
     pthread_t threads[4];
 
+    ck_assert_int_eq(pthread_barrier_init(&made, NULL, 4), 0);
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(
             pthread_create(&threads[i], NULL, run_one_thread, &results[i]), 0);
@@ -226,6 +231,7 @@ START_TEST(contexts_of_four_threads_run_side_by_side)
         pthread_join(threads[i], NULL);
         assert_result(results[i], 0);
     }
+    pthread_barrier_destroy(&made);
     ck_assert_uint_eq(test_descriptors(), before);
 }
 END_TEST
