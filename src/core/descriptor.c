@@ -129,8 +129,15 @@ static void descriptor_evict_one(struct coil__descriptor *entry,
 static void descriptor_evict(void *argument)
 {
     struct coil__descriptor *entry = argument;
-    struct coil__list *node = entry->sharers.next;
+    struct coil__list *node;
 
+    /* Those that were there may have ended since, and another context may have
+     * requests now. The count first: while it is ours and not zero, no other
+     * becomes the owner. */
+    if (!coil__descriptor_in_flight(entry) ||
+        atomic_load(&entry->owner) != coil__current)
+        return;
+    node = entry->sharers.next;
     for (int i = 0; i < 2; i++)
         if (entry->places[i])
             descriptor_evict_one(entry, entry->places[i]);

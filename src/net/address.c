@@ -468,11 +468,10 @@ static uint64_t address_mix(uint64_t value)
 uint64_t coil_address_hash(const coil_address *address)
 {
     coil_address normal = address_normal(address);
+    uint64_t hash = (uint64_t)normal.zone << 32 | (uint32_t)normal.family;
     uint64_t half[2];
 
     memcpy(half, normal.bytes, sizeof(half));
-    return address_mix(
-        half[0] ^
-        address_mix(half[1] ^ address_mix((uint64_t)normal.zone << 32 |
-                                          (uint32_t)normal.family)));
+    hash = address_mix(hash) ^ half[1];
+    return address_mix(address_mix(hash) ^ half[0]);
 }

@@ -147,14 +147,17 @@ static const char *endpoint_find_bracket(const struct address_text *text)
 static int endpoint_parse(coil_endpoint_storage *ret_storage, const char *text,
                           size_t length)
 {
-    struct address_text front = {text, text + length}, rest = front;
-    bool bracket = address_text_take(&front, '[');
+    struct address_text front = {text, NULL}, rest;
     coil_address address;
     uint16_t port;
+    bool bracket;
     int result;
 
     if (length == 0)
         return -EINVAL;
+    front.end = text + length;
+    rest = front;
+    bracket = address_text_take(&front, '[');
     rest.at =
         bracket ? endpoint_find_bracket(&front) : memchr(text, ':', length);
     if (!rest.at)

@@ -100,6 +100,10 @@ static int stream_discard(coil_handle handle, coil_duration limit)
         if (end != COIL_FOREVER)
             operation.limit = end - coil_now();
         count = coil_await_operation(&operation);
+        /* A try takes what is there: a peer that goes on sending must not
+         * keep this from ending. */
+        if (count > 0 && end != COIL_FOREVER && coil_now() >= end)
+            return -ETIME;
     } while (count > 0);
     return (int)count;
 }

@@ -23,18 +23,22 @@ int coil_tcp_bind(const coil_tcp_socket *socket,
 
 /* ---------------------------------------------------------------- connect */
 
+/* extra[0] is not 0 once the kernel was asked. */
 static void tcp_connect_prepare(coil_request *request, struct io_uring_sqe *sqe)
 {
+    request->operation.extra[0] = 1;
     io_uring_prep_connect(sqe, request->operation.handle.descriptor,
                           request->operation.data,
                           (socklen_t)request->operation.size);
 }
 
 /* An attempt that came to nothing is dissolved, so that the socket may connect
- * again. An association that was there before stays. */
+ * again. An association that was there before stays: -EISCONN tells of one, and
+ * with -EINVAL or without asking the kernel nothing was attempted. */
 static void tcp_connect_end(coil_request *request)
 {
-    if (request->result < 0 && request->result != -EISCONN)
+    if (request->result < 0 && request->result != -EISCONN &&
+        request->result != -EINVAL && request->operation.extra[0])
         (void)coil__kernel_dissolve(request->operation.handle.descriptor);
 }
 

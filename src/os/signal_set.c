@@ -40,10 +40,13 @@ static uint64_t signals_from_set(const sigset_t *set)
 static uint64_t signals_from_list(const int *list, size_t count)
 {
     uint64_t signals = 0;
+    sigset_t known;
 
+    sigemptyset(&known);
     for (size_t i = 0; i < count; i++) {
+        /* The C library keeps some for itself: sigaddset refuses them. */
         if (list[i] < 1 || list[i] > SIGNAL_MOST || list[i] == SIGKILL ||
-            list[i] == SIGSTOP)
+            list[i] == SIGSTOP || sigaddset(&known, list[i]) < 0)
             return 0;
         signals |= signal_bit(list[i]);
     }
