@@ -150,9 +150,9 @@ static int close_under_connect_task(void *arg)
     (void)arg;
     assert_result(coil_tcp_listen_text(&acceptor, "127.0.0.1:0", &options), 0);
     for (int i = 0; i < 5; i++) {
-        assert_result(coil_tcp_acceptor_local_endpoint(&acceptor,
-                                                       &waiters[i].endpoint),
-                      0);
+        assert_result(
+            coil_tcp_acceptor_local_endpoint(&acceptor, &waiters[i].endpoint),
+            0);
         assert_result(coil_tcp_open(&sockets[i], AF_INET), 0);
         start_waiter(&waiters[i], sockets[i].handle, CONNECT);
     }
@@ -207,8 +207,8 @@ static int same_batch_task(void *arg)
     for (int i = 0; i < 2; i++) { /* in both orders */
         bool victim = i == (arg != NULL);
 
-        ck_assert_int_eq(send(coil_tcp_descriptor(victim ? &peer : &right), "a",
-                              1, 0), 1);
+        ck_assert_int_eq(
+            send(coil_tcp_descriptor(victim ? &peer : &right), "a", 1, 0), 1);
     }
     finish(&batch.done);
     finish(&reader.done);
@@ -245,8 +245,8 @@ static int close_in_post_task(void *arg)
     for (int i = 0; i < 2 && arg; i++)
         start_waiter(&waiters[i], left.handle, i ? WRITE : READ);
     settle();
-    assert_result(coil_context_post(coil_context_current(), close_posted,
-                                    waiters), 0);
+    assert_result(
+        coil_context_post(coil_context_current(), close_posted, waiters), 0);
     finish(&waiters[2].done);
     for (int i = 0; i < 2 && arg; i++) {
         finish(&waiters[i].done);
@@ -330,12 +330,12 @@ static int server_task(void *arg)
     char byte;
 
     assert_result(coil_tcp_read_some(&server->socket, &byte, 1), 1);
-    assert_result(coil_tcp_write_all(&server->socket, buffer, server->answer,
-                                     NULL), 0);
-    server->result = server->limit < 0
-                         ? coil_tcp_close(&server->socket)
-                         : coil_tcp_close_gracefully(&server->socket,
-                                                     server->limit);
+    assert_result(
+        coil_tcp_write_all(&server->socket, buffer, server->answer, NULL), 0);
+    server->result =
+        server->limit < 0
+            ? coil_tcp_close(&server->socket)
+            : coil_tcp_close_gracefully(&server->socket, server->limit);
     server->done = true;
     return 0;
 }
@@ -439,8 +439,7 @@ static int flooded_task(void *arg)
 
     (void)arg;
     start_server(&server, &client);
-    assert_result(
-        coil_spawn(NULL, flood_task, &client, sizeof(client)), 0);
+    assert_result(coil_spawn(NULL, flood_task, &client, sizeof(client)), 0);
     finish(&server.done);
     return server.result;
 }

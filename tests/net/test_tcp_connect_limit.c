@@ -2,8 +2,8 @@
  * Connecting: an association that is there stays, whatever comes of a second
  * attempt, and completions that meet the limit in every order.
  */
-#include "support/test.h"
 #include "base/seam.h"
+#include "support/test.h"
 #include <fcntl.h>
 #include <liburing.h>
 #include <sys/resource.h>
@@ -35,8 +35,8 @@ static void check_connected(const coil_tcp_socket *socket)
     char byte = 0;
 
     assert_result(coil_tcp_write_all(socket, "x", 1, NULL), 0);
-    assert_result(coil_timeout(coil_tcp_read_some_op(socket, &byte, 1),
-                               COIL_S(20)), 1);
+    assert_result(
+        coil_timeout(coil_tcp_read_some_op(socket, &byte, 1), COIL_S(20)), 1);
     ck_assert_int_eq(byte, 'x');
 }
 
@@ -46,8 +46,8 @@ static int again_task(void *arg)
     coil_tcp_acceptor acceptor = test_listen(&endpoint);
     coil_tcp_socket socket;
 
-    assert_result(coil_spawn(NULL, accept_task, &acceptor,
-                             sizeof(acceptor)), 0);
+    assert_result(coil_spawn(NULL, accept_task, &acceptor, sizeof(acceptor)),
+                  0);
     assert_result(coil_tcp_endpoint_parse(&other, "[::1]:9", 7), 0);
     assert_result(coil_tcp_open(&socket, AF_INET), 0);
     assert_result(coil_tcp_connect(&socket, &nowhere), -EINVAL);
@@ -117,8 +117,8 @@ static int moment_task(void *arg)
     unsigned results[3][2] = {{0}};
 
     (void)arg;
-    assert_result(coil_spawn(NULL, accept_task, &acceptor,
-                             sizeof(acceptor)), 0);
+    assert_result(coil_spawn(NULL, accept_task, &acceptor, sizeof(acceptor)),
+                  0);
     assert_result(coil_sleep(COIL_MS(1)), 0);
     coil__seam.completions = keep_connect;
     for (int i = 0; i < SWEEP; i++) {
@@ -143,8 +143,9 @@ static int moment_task(void *arg)
         assert_result(coil_tcp_close(&socket), 0);
     }
     printf("connected/limited: plain %u/%u, completed late %u/%u, cancelled "
-           "late %u/%u\n", results[0][0], results[0][1], results[1][0],
-           results[1][1], results[2][0], results[2][1]);
+           "late %u/%u\n",
+           results[0][0], results[0][1], results[1][0], results[1][1],
+           results[2][0], results[2][1]);
     ck_assert_uint_gt(results[2][1], 0);
     return coil_tcp_acceptor_close(&acceptor);
 }
@@ -213,8 +214,9 @@ static int connecting_task(void *arg)
 
     assert_result(coil_tcp_open(&socket, AF_INET), 0);
     assert_result(coil_tcp_connect(&socket, endpoint), 0);
-    assert_result(coil_timeout(coil_tcp_read_some_op(&socket, &byte, 1),
-                               COIL_S(20)), 0); /* it was closed */
+    assert_result(
+        coil_timeout(coil_tcp_read_some_op(&socket, &byte, 1), COIL_S(20)),
+        0); /* it was closed */
     return coil_tcp_close(&socket);
 }
 
@@ -226,8 +228,8 @@ static int no_memory_task(void *arg)
     int fill[1100], count = 0;
 
     (void)arg;
-    assert_result(coil_spawn(NULL, connecting_task, &endpoint,
-                             sizeof(endpoint)), 0);
+    assert_result(
+        coil_spawn(NULL, connecting_task, &endpoint, sizeof(endpoint)), 0);
     assert_result(coil_sleep(COIL_MS(1)), 0);
     do
         fill[count] = fcntl(0, F_DUPFD_CLOEXEC, 0);
@@ -240,8 +242,8 @@ static int no_memory_task(void *arg)
     ck_assert_int_eq(refused.handle.descriptor, 77);
     while (count)
         close(fill[--count]);
-    assert_result(coil_spawn(NULL, connecting_task, &endpoint,
-                             sizeof(endpoint)), 0);
+    assert_result(
+        coil_spawn(NULL, connecting_task, &endpoint, sizeof(endpoint)), 0);
     assert_result(coil_tcp_accept(&acceptor, &client, NULL), 0);
     assert_result(coil_tcp_close(&client), 0);
     return coil_tcp_acceptor_close(&acceptor);
