@@ -1,6 +1,7 @@
 #include "coroutine/stack.h"
 #include "base/kernel.h"
 #include "coroutine/note.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,13 +28,17 @@ struct coil__stack_slab {
     unsigned stacks, carved;
 };
 
+/* Threads may meet here: each finds out the same. */
 size_t coil__page_size(void)
 {
-    static size_t page_size;
+    static _Atomic size_t page_size;
+    size_t size = atomic_load_explicit(&page_size, memory_order_relaxed);
 
-    if (!page_size)
-        page_size = (size_t)sysconf(_SC_PAGESIZE);
-    return page_size;
+    if (!size) {
+        size = (size_t)sysconf(_SC_PAGESIZE);
+        atomic_store_explicit(&page_size, size, memory_order_relaxed);
+    }
+    return size;
 }
 
 static size_t stack_stride(const struct coil__stack_pool *pool)
