@@ -18,6 +18,7 @@
 #include <coil/error.h>
 #include <coil/export.h>
 #include <coil/time.h>
+#include <stdio.h>
 
 COIL_BEGIN_DECLS
 
@@ -179,6 +180,16 @@ COIL_API coil_context *coil_context_current(void);
  */
 COIL_API void coil_context_stats(const coil_context *context,
                                  coil_stats *ret_stats, size_t size);
+
+/**
+ * Print every live task, a line each: its name, state, what it waits for and
+ * since when, and its limits.
+ *
+ *   stream  borrowed during the call
+ *
+ * Waits: no. The context's thread, or any while it does not run.
+ */
+COIL_API void coil_context_dump(const coil_context *context, FILE *stream);
 
 /** The ring's descriptor, borrowed, to look at from outside. Any thread. */
 COIL_API int coil_context_ring_fd(const coil_context *context);

@@ -11,10 +11,17 @@
  *         io_uring_prep_fsync(sqe, (int)request->operation.extra[0], 0);
  *     }
  *     static const coil_operation_type file_sync_type = {
- *         sizeof(coil_operation_type), "fsync", 0, prepare, NULL, NULL};
+ *         .size = sizeof(coil_operation_type),
+ *         .name = "fsync",
+ *         .prepare = prepare,
+ *     };
  *
  * Then an operation is coil_operation_make(&file_sync_type) with its fields
  * filled in, and limits and cancellation work on it as on every other.
+ *
+ * An operation need not involve the kernel: with COIL_OPERATION_PARKS it waits
+ * until somebody calls coil_request_finish. Events, semaphores and channels
+ * are made so.
  *
  * This header only declares struct io_uring_sqe: who fills one includes
  * <liburing.h>.
@@ -38,13 +45,19 @@ enum {
     /** Uses its handle beside any number of others. */
     COIL_OPERATION_SHARES = 4,
     /** The kernel is asked exactly once: complete never asks for more. */
-    COIL_OPERATION_SINGLE_SHOT = 8
+    COIL_OPERATION_SINGLE_SHOT = 8,
+    /** The kernel has no part in it: `start` instead of `prepare`. */
+    COIL_OPERATION_PARKS = 16,
+    /** It ends something, so it is carried out in a cancelled scope too; with
+     * COIL_OPERATION_PARKS only. */
+    COIL_OPERATION_ENDS = 32
 };
 
 /** What `complete` returns. */
 enum {
     COIL_REQUEST_ENDED = 0, /**< request->result holds the result */
-    COIL_REQUEST_AGAIN = 1  /**< prepare another entry, unless cancelled */
+    COIL_REQUEST_AGAIN = 1, /**< prepare another entry, unless cancelled */
+    COIL_REQUEST_PARKED = 2 /**< of `start`, `cancel`: not ended yet */
 };
 
 /** How to carry out an operation. One constant object per type. */
@@ -63,6 +76,15 @@ struct coil_operation_type {
     /** The request ended, whatever the result, before its task resumes; may
      * change the result. NULL: nothing to do. */
     void (*end)(coil_request *request);
+    /** With COIL_OPERATION_PARKS: do it now, set request->result and return
+     * COIL_REQUEST_ENDED, or put the request on a queue of your own (its
+     * member `queue` is free for that) and return COIL_REQUEST_PARKED. */
+    int (*start)(coil_request *request);
+    /** A parked request is cancelled or its limit passed. Take it off the
+     * queue and return COIL_REQUEST_ENDED: it ends with the reason. Or return
+     * COIL_REQUEST_PARKED: it will be finished later. Called once per reason.
+     * NULL: unlinks `queue`. */
+    int (*cancel)(coil_request *request);
 };
 
 /** Set the fields that every request needs; then fill in what the type uses
@@ -83,6 +105,15 @@ static inline void coil_request_init(coil_request *request,
  * Waits: suspends the task; cancellation point. -EPERM outside a task.
  */
 COIL_API ssize_t coil_request_run(coil_request *request);
+
+/**
+ * End a parked request: its task becomes ready. Take it off its queue before.
+ *
+ *   result  -ECANCELED is replaced by the reason if it was interrupted
+ *
+ * Waits: no. The context's thread.
+ */
+COIL_API void coil_request_finish(coil_request *request, ssize_t result);
 
 /**
  * Enter a descriptor into the table, from which on the handle stands for it.

@@ -6,9 +6,26 @@
 #ifndef COIL_INTERNAL_H
 #define COIL_INTERNAL_H
 
+#include <coil/export.h>
+
 /** @cond internal */
+struct coil_context;
+
 struct coil__list {
     struct coil__list *next, *previous;
+};
+
+struct coil__heap_node {
+    int64_t key;
+    uint64_t order; /* breaks ties; set by insert */
+    struct coil__heap_node *child, *next;
+    struct coil__heap_node *previous; /* elder sibling, or parent; NULL: root */
+};
+
+struct coil__timer {
+    struct coil__heap_node node;
+    void (*expire)(struct coil_context *context, struct coil__timer *timer);
+    bool armed;
 };
 /** @endcond */
 

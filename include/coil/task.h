@@ -63,6 +63,85 @@ COIL_API int coil_spawn_with(coil_context *context,
                              const void *arg, size_t size);
 
 /**
+ * Make a task without starting it. It then belongs to the caller, who awaits
+ * it, at most once, or destroys it.
+ *
+ *   ret_task       returned owned: coil_task_await or coil_task_destroy
+ *   fn, arg, size  as for coil_spawn; `arg` is copied now. If the task is
+ *                  destroyed before it ran, all that arg names still belongs
+ *                  to the caller
+ *
+ * Returns 0, or as coil_spawn, in the current context. Waits: no.
+ */
+COIL_API int coil_task_create(coil_task **ret_task, coil_task_fn *fn,
+                              const void *arg, size_t size);
+
+/** coil_task_create with options, which are borrowed during the call; NULL:
+ * defaults. In `context`, NULL: the current one. */
+COIL_API int coil_task_create_with(coil_task **ret_task, coil_context *context,
+                                   const coil_task_options *options,
+                                   coil_task_fn *fn, const void *arg,
+                                   size_t size);
+
+/**
+ * Run a task that was created beside its creator, from the next turn on. It
+ * has a scope of its own under the context's root; while someone awaits or
+ * destroys it, cancelling that one's scope cancels it too.
+ *
+ * Returns 0, -EBUSY if it was started already, -EPERM on another thread.
+ * Waits: no.
+ */
+COIL_API int coil_task_start(coil_task *task);
+
+/**
+ * Take a task's result and free it.
+ *
+ * One that was not started is switched to directly, and its end switches
+ * directly back; it runs in the caller's scope.
+ *
+ *   task  taken: *task is NULL afterwards. Kept on the errors below
+ *
+ * Returns the result of its function, or
+ *   -EINVAL   *task is NULL, or was spawned
+ *   -EBUSY    another task awaits it
+ *   -EDEADLK  it waits for the caller
+ *   -EXDEV    it belongs to another context
+ *   -EPERM    outside a task
+ *
+ * Waits: until it has ended; no cancellation point, but cancelling the caller
+ * cancels it.
+ */
+COIL_API int coil_task_await(coil_task **task);
+
+/** The operation of coil_task_await. */
+COIL_API extern const coil_operation_type coil_task_await_type;
+
+/** coil_task_await as a value. The task is taken when the operation starts. If
+ * that is cancelled or limited the task is cancelled, and the operation
+ * finishes when it has ended: with its result, where -ECANCELED becomes -ETIME
+ * if the limit was the cause. */
+static inline coil_operation coil_task_await_op(coil_task **task)
+{
+    coil_operation operation = coil_operation_make(&coil_task_await_type);
+
+    operation.data = task;
+    return operation;
+}
+
+/** True once its function has returned. Waits: no. */
+COIL_API bool coil_task_done(const coil_task *task);
+
+/**
+ * Free a task without its result. If it runs it is cancelled and waited for;
+ * where waiting is impossible (in a post) it frees itself at its end.
+ *
+ *   task  taken: *task is NULL afterwards; NULL is fine
+ *
+ * Waits: until it has ended; no cancellation point.
+ */
+COIL_API void coil_task_destroy(coil_task **task);
+
+/**
  * Let every other ready task run first.
  *
  * Returns 0, -ECANCELED if cancelled (the others ran all the same), -EPERM

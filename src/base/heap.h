@@ -6,16 +6,10 @@
 #ifndef COIL_BASE_HEAP_H
 #define COIL_BASE_HEAP_H
 
+#include <coil/internal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct coil__heap_node {
-    int64_t key;
-    uint64_t order; /* breaks ties; set by insert */
-    struct coil__heap_node *child, *next;
-    struct coil__heap_node *previous; /* elder sibling, or parent; NULL: root */
-};
 
 struct coil__heap {
     struct coil__heap_node *root;

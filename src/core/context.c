@@ -110,6 +110,7 @@ static void context_init(coil_context *context)
 {
     context->fork = coil__forks;
     coil__timers_init(&context->timers);
+    coil__scope_init_root(&context->root);
     coil__list_init(&context->backlog);
     coil__list_init(&context->cancels);
     coil__list_init(&context->tasks);
@@ -237,6 +238,11 @@ static int context_drain(coil_context *context)
 
 static void context_free(coil_context *context)
 {
+    if (context->kept && !coil__context_is_foreign(context))
+        coil__message(COIL_MESSAGE_LEAK,
+                      "%zu tasks were created but neither awaited nor "
+                      "destroyed",
+                      context->kept);
     for (int i = 0; i < COIL__STACK_CLASSES; i++)
         coil__stack_pool_destroy(&context->stacks[i]);
     coil__kernel_free(context);

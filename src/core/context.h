@@ -37,7 +37,7 @@ struct coil_context {
     unsigned budget;             /* tasks that may still run this turn */
     struct coil__coroutine loop; /* where a task switches if none is ready */
     struct coil__scheduler scheduler;
-    struct coil__scope root;
+    coil_scope root;
     struct coil__timers timers;
     struct coil__list backlog; /* requests without an SQE, oldest first */
     struct coil__list cancels; /* requests whose cancel has no SQE yet */
@@ -47,10 +47,13 @@ struct coil_context {
     struct coil__timer drain; /* armed by a stop */
     coil_context_options options;
     uint64_t spawned, turns, posts_run, refused;
-    uint64_t thread; /* once owned; see context_thread */
-    bool owned;      /* some run() has made it a thread's own */
-    bool draining;   /* a stop was honoured */
-    uint64_t fork;   /* of the process that made it */
+    uint64_t thread;      /* once owned; see context_thread */
+    bool owned;           /* some run() has made it a thread's own */
+    bool draining;        /* a stop was honoured */
+    bool unshielded;      /* its drain limit has passed */
+    size_t kept;          /* tasks created, not yet awaited or destroyed */
+    coil_time turn_began; /* to some milliseconds */
+    uint64_t fork;        /* of the process that made it */
 
     /* ------------------------------------------------ any thread */
     _Atomic bool in_run;
@@ -58,9 +61,11 @@ struct coil_context {
     _Atomic bool asleep; /* the loop may be about to sleep in the kernel:
                                 whoever changes stop, posts or held must wake
                                 it. Stored before its last look at those
-                                three, loaded after changing one of them */
+                                and `requested`, loaded after changing one */
     _Atomic size_t held; /* add_work minus drop_work */
     struct coil__posts posts;
+    /* Scopes that a stop source wants cancelled, newest first. */
+    _Atomic(struct coil__binding *) requested;
 };
 
 /* The context whose run() is on this thread's stack. Its tasks never move to
@@ -82,6 +87,12 @@ bool coil__context_is_mine(const coil_context *context);
 
 /* The loop, src/core/loop.c. */
 int coil__loop_run(coil_context *context);
+
+/* If stop was called: cancels the root scope. */
+void coil__loop_honour_stop(coil_context *context);
+
+/* In src/core/stop_source.c: cancels what stop sources have asked for. */
+void coil__stop_sources_run(coil_context *context);
 
 /* Wakes the loop if it sleeps, after a change it must see. Any thread. */
 static inline void coil__context_nudge(coil_context *context)

@@ -12,6 +12,7 @@
 
 static void loop_run_ready(coil_context *context)
 {
+    context->turn_began = coil__kernel_coarse_now();
     context->budget = COIL__TURN_BUDGET;
     while (context->ready_first && context->budget) {
         coil_task *task = coil__task_take_ready(context);
@@ -49,6 +50,7 @@ static bool loop_may_sleep(coil_context *context)
     atomic_store_explicit(&context->asleep, true, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     return coil__posts_are_empty(&context->posts) &&
+           !atomic_load_explicit(&context->requested, memory_order_relaxed) &&
            !loop_was_stopped(context) && loop_has_work(context);
 }
 
@@ -68,16 +70,30 @@ static int loop_enter(coil_context *context)
     return result;
 }
 
+/* A completion that is not the only one of a request. */
+static void loop_take_other(coil_context *context,
+                            const struct io_uring_cqe *cqe)
+{
+    uint64_t tag = cqe->user_data & COIL__TAG_MASK;
+
+    if (cqe->user_data > COIL__DATA_LAST)
+        coil__linked_complete(context,
+                              (coil_request *)(uintptr_t)(cqe->user_data - tag),
+                              (unsigned)tag, cqe->res, cqe->flags);
+    else if (cqe->user_data == COIL__DATA_WAKE)
+        coil__scheduler_woken(&context->scheduler);
+}
+
 static void loop_take(coil_context *context, const struct io_uring_cqe *cqe)
 {
     if (!(cqe->flags & IORING_CQE_F_MORE))
         context->scheduler.ended++;
-    if (__builtin_expect(cqe->user_data > COIL__DATA_LAST, 1))
+    if (__builtin_expect(!(cqe->user_data & COIL__TAG_MASK), 1))
         coil__request_complete(context,
                                (coil_request *)(uintptr_t)cqe->user_data,
                                cqe->res, cqe->flags);
-    else if (cqe->user_data == COIL__DATA_WAKE)
-        coil__scheduler_woken(&context->scheduler);
+    else
+        loop_take_other(context, cqe);
 }
 
 static void loop_dispatch(coil_context *context)
@@ -101,21 +117,21 @@ static void loop_drain_expired(coil_context *context, struct coil__timer *timer)
                   "the drain limit passed with %zu tasks alive",
                   context->tasks_live);
     coil__task_list_alive(context);
+    coil__scope_drop_shields(context);
     if (context->options.on_drain_limit)
         context->options.on_drain_limit(context);
 }
 
-static void loop_honour_stop(coil_context *context)
+void coil__loop_honour_stop(coil_context *context)
 {
     if (!loop_was_stopped(context))
         return;
     context->draining = true;
-    context->root.cancelled = true;
     context->drain.expire = loop_drain_expired;
     coil__timer_arm(
         &context->timers, &context->drain,
         coil__time_after(coil__kernel_now(), context->options.drain_limit));
-    coil__task_cancel_all(context);
+    coil__scope_cancel(context, &context->root);
 }
 
 /* What a stop left behind is cleared; the next run starts afresh. */
@@ -125,6 +141,8 @@ static void loop_renew(coil_context *context)
         return;
     coil__timer_cancel(&context->timers, &context->drain);
     context->root.cancelled = false;
+    context->root.refused = false;
+    context->unshielded = false;
     context->draining = false;
     atomic_store_explicit(&context->stop, false, memory_order_relaxed);
 }
@@ -136,7 +154,7 @@ static int loop_turns(coil_context *context)
     for (;;) {
         int result;
 
-        loop_honour_stop(context);
+        coil__loop_honour_stop(context);
         if (!loop_has_work(context))
             return 0;
         context->turns++;
@@ -146,6 +164,7 @@ static int loop_turns(coil_context *context)
             return result;
         loop_dispatch(context);
         coil__timers_expire(context);
+        coil__stop_sources_run(context);
         coil__posts_run(context);
     }
 }

@@ -2,18 +2,45 @@
 #include "core/request.h"
 #include "core/task.h"
 
-/* No prepare: the kernel has no part in it. */
-const coil_operation_type coil_sleep_type = {
-    .size = sizeof(coil_operation_type), .name = "sleep"};
+/*
+ * A sleep is a request that only its timer ends: with 0, or with -ETIME where
+ * a limit is nearer than the time asked for. extra[1] holds which.
+ */
 
-/* extra[1] is what coil__request_expire gives as the result. */
+/* When started beside others it has a timer of its own, armed for the limit. */
+static int sleep_start(coil_request *request)
+{
+    coil_operation *operation = &request->operation;
+    coil_duration duration = (coil_duration)operation->extra[0];
+
+    request->result = 0;
+    if (duration <= 0)
+        return COIL_REQUEST_ENDED;
+    operation->extra[1] = (uint64_t)(int64_t)-ETIME;
+    if (duration <= operation->limit) {
+        operation->extra[1] = 0;
+        operation->limit = duration;
+    }
+    request->phase = COIL__REQUEST_TIMER;
+    return COIL_REQUEST_PARKED;
+}
+
+const coil_operation_type coil_sleep_type = {
+    .size = sizeof(coil_operation_type),
+    .name = "sleep",
+    .flags = COIL_OPERATION_PARKS,
+    .start = sleep_start,
+};
+
 static void sleep_begin(coil_request *request, coil_task *task, int result)
 {
-    *request = (coil_request){.operation = {.type = &coil_sleep_type,
-                                            .limit = COIL_FOREVER,
-                                            .extra = {0, (uint64_t)result}},
-                              .task = task,
-                              .phase = COIL__REQUEST_TIMER};
+    coil_request_init(request, &coil_sleep_type);
+    request->operation.extra[1] = (uint64_t)(int64_t)result;
+    request->task = task;
+    request->entry = NULL;
+    request->reason = 0;
+    request->cancel = COIL__CANCEL_NONE;
+    request->phase = COIL__REQUEST_TIMER;
     task->waiting = request;
     task->refusals = 0;
 }

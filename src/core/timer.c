@@ -41,11 +41,16 @@ void coil__timers_stamp(struct coil_context *context)
         return;
     timers->now = coil__kernel_now();
     for (; task; task = task->next_unstamped) {
-        task->unstamped = false;
         if (task->unstamped_limit >= 0)
             coil__task_set_deadline(
                 context, task,
                 coil__time_after(timers->now, task->unstamped_limit));
+        if (__builtin_expect(task->unstamped & COIL__UNSTAMPED_INSIDE, 0)) {
+            coil__scope_stamp(context, task, timers->now);
+            coil__task_stamp_started(context, task, timers->now);
+        }
+        task->unstamped = 0;
+        task->unstamped_limit = -1;
     }
     timers->first_unstamped = NULL;
     timers->last_unstamped = &timers->first_unstamped;
@@ -60,7 +65,7 @@ void coil__timers_forget(struct coil__timers *timers, coil_task *task)
     *link = task->next_unstamped;
     if (!*link)
         timers->last_unstamped = link;
-    task->unstamped = false;
+    task->unstamped = 0;
 }
 
 coil_duration coil__timers_until_next(const struct coil__timers *timers)

@@ -16,12 +16,6 @@
 struct coil_context;
 struct coil_task;
 
-struct coil__timer {
-    struct coil__heap_node node;
-    void (*expire)(struct coil_context *context, struct coil__timer *timer);
-    bool armed;
-};
-
 struct coil__timers {
     struct coil__heap heap;
     /* Tasks whose limit has no deadline yet, in the order of their calls. */

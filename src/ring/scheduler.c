@@ -157,6 +157,19 @@ coil__scheduler_make_room(struct coil__scheduler *scheduler)
     return coil__scheduler_next(scheduler);
 }
 
+bool coil__scheduler_has_room(struct coil__scheduler *scheduler, unsigned count)
+{
+    const struct io_uring_sq *sq = &scheduler->ring.sq;
+
+    if (sq->ring_entries - (sq->sqe_tail - IO_URING_READ_ONCE(*sq->khead)) >=
+        count)
+        return true;
+    (void)scheduler_call(scheduler, scheduler_publish(scheduler), 0, 0, NULL,
+                         0);
+    return sq->ring_entries - (sq->sqe_tail - IO_URING_READ_ONCE(*sq->khead)) >=
+           count;
+}
+
 bool coil__scheduler_wants_enter(const struct coil__scheduler *scheduler)
 {
     const struct io_uring_sq *sq = &scheduler->ring.sq;

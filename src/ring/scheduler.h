@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 /* user_data of the library's own requests. All others are the addresses of
- * requests, which are larger. */
+ * requests, which are larger; their low three bits are zero, and src/core may
+ * put a tag there. */
 enum {
     COIL__DATA_WAKE = 1,   /* the read on the wake-up descriptor */
     COIL__DATA_CANCEL = 2, /* a cancel: its result changes nothing */
@@ -80,6 +81,11 @@ coil__scheduler_sqe(struct coil__scheduler *scheduler)
         scheduler->sqes++;
     return sqe;
 }
+
+/* True if the next `count` entries can be had and will be submitted together;
+ * submits the queue if it must. */
+bool coil__scheduler_has_room(struct coil__scheduler *scheduler,
+                              unsigned count);
 
 /* Entries whose last completion has not been taken. */
 static inline uint64_t
