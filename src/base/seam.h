@@ -59,6 +59,7 @@ struct coil__seam {
     bool withheld;
 
     int64_t time_offset; /* added to every clock reading, ns */
+    int64_t time_fixed;  /* if not 0, what every clock reading gives, ns */
 };
 
 extern _Thread_local struct coil__seam coil__seam;
@@ -75,6 +76,8 @@ int coil__seam_error(enum coil__call call);
 
 static inline int64_t coil__seam_time(int64_t now)
 {
+    if (coil__seam.time_fixed)
+        return coil__seam.time_fixed;
     return now + coil__seam.time_offset;
 }
 

@@ -98,13 +98,15 @@ static bool request_was_interrupted(int result)
     return result == -ECANCELED || result == -EINTR;
 }
 
-/* The interruption is the result, and the scope takes note of it. */
+/* The interruption is the result, and the scope takes note of it; but where a
+ * task waits for several requests the outcome of that wait counts. */
 static void request_take_reason(coil_request *request)
 {
     coil_scope *scope = request->task ? request->task->scope : request->scope;
 
     request->result = request->reason;
-    if (request->reason == -ECANCELED && scope->cancelled)
+    if (request->reason == -ECANCELED && scope->cancelled &&
+        (request->task || !request->wait))
         scope->refused = true;
 }
 

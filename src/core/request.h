@@ -60,6 +60,7 @@ struct coil__wait {
     coil_request *decider; /* the one because of which the rest is cancelled */
     bool any;              /* any end decides, else only a failure */
     bool cancelled;        /* the task was, before anything was decided */
+    bool suspended;        /* there was something to wait for */
 };
 
 /* The context of a request that has not ended. */

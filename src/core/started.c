@@ -283,24 +283,30 @@ static int wait_for(struct coil__wait *wait)
     wait_enter(wait);
     if (!wait->running)
         return 0;
+    wait->suspended = true;
     task->wait = wait;
-    task->refusals = 0;
     if (wait->decider)
         wait_cancel_rest(task->context, wait);
     else if (task->scope->cancelled)
         coil__wait_cancel(task->context, wait);
     coil__task_suspend(task->context, task);
     task->wait = NULL;
+    if (!task->scope->cancelled)
+        task->refusals = 0;
     return 0;
 }
 
-/* What was refused at its start did not pass through the ready queue then. */
-static ssize_t wait_result(ssize_t result)
+/* The scope takes note of a cancel. What was refused at its start, so that
+ * nothing was left to wait for, passes through the ready queue here. */
+static ssize_t wait_result(const struct coil__wait *wait, ssize_t result)
 {
     coil_task *task = coil_task_current();
 
-    if (result == -ECANCELED && task && task->scope->cancelled)
+    if (result != -ECANCELED || !task->scope->cancelled)
+        return result;
+    if (!wait->suspended)
         return coil__task_refuse(task->context, task);
+    task->scope->refused = true;
     return result;
 }
 
@@ -309,7 +315,7 @@ ssize_t coil_request_await(coil_request *request)
     struct coil__wait wait = {.requests = request, .count = 1};
     int result = wait_for(&wait);
 
-    return result < 0 ? result : wait_result(request->result);
+    return result < 0 ? result : wait_result(&wait, request->result);
 }
 
 /* It ended by itself, not because the rest of its set was cancelled. */
@@ -331,7 +337,7 @@ int coil_await_any(coil_request requests[], size_t count)
         if (&requests[i] == wait.decider ||
             request_ended_by_itself(&requests[i]))
             return (int)i;
-    return (int)wait_result(-ECANCELED);
+    return (int)wait_result(&wait, -ECANCELED);
 }
 
 int coil_await_all(coil_request requests[], size_t count)
@@ -342,9 +348,9 @@ int coil_await_all(coil_request requests[], size_t count)
     if (result < 0)
         return result;
     if (wait.decider)
-        return (int)wait_result(wait.decider->result);
+        return (int)wait_result(&wait, wait.decider->result);
     for (size_t i = 0; i < count; i++)
         if (requests[i].result < 0)
-            return (int)wait_result(-ECANCELED);
+            return (int)wait_result(&wait, -ECANCELED);
     return 0;
 }

@@ -16,15 +16,23 @@ static bool task_wait_is_due(const coil_context *context, const coil_task *task)
     return task->waiting && task->deadline <= context->timers.now;
 }
 
-/* Whichever came first decides: the time waited for, or that of a scope. */
+/* A sleep whose time came before that of a scope is complete. Of limits the
+ * outer one counts. */
+static bool task_sleep_is_over(const coil_context *context,
+                               const coil_task *task)
+{
+    return task_wait_is_due(context, task) &&
+           task->waiting->phase == COIL__REQUEST_TIMER &&
+           !task->waiting->operation.extra[1] &&
+           task->deadline < coil__scope_first_deadline(task);
+}
+
 static void task_timer_expired(coil_context *context, struct coil__timer *timer)
 {
     coil_task *task = COIL__CONTAINER(timer, coil_task, timer);
     coil_time next;
 
-    if (task_wait_is_due(context, task) &&
-        task->waiting->phase == COIL__REQUEST_TIMER &&
-        task->deadline < coil__scope_first_deadline(task))
+    if (task_sleep_is_over(context, task))
         coil__request_expire(context, task->waiting);
     next = coil__scope_expire(context, task, context->timers.now);
     if (task_wait_is_due(context, task))
