@@ -1,6 +1,7 @@
 # A thin front of CMake. Each target installs the Debian packages it lacks.
 
-.PHONY: all install-packages run test asan tsan bench-echo bench-instructions \
+.PHONY: all install-packages run test asan tsan model planted bench-echo \
+        bench-instructions \
         docs format check clean
 
 all: build-release
@@ -31,6 +32,15 @@ tsan: build-tsan
 # The same for the other builds: make test-unity, test-lto, test-clang, ...
 test-%: build-%
 	@tools/test.sh build/$*
+
+# Half a minute of random cancellation against a model, alone and beside four
+# threads; the same in clang's ThreadSanitizer; and bugs planted for it to find.
+model: build-release build-tsan
+	@COIL_MODEL_SECONDS=30 build/release/tests/model_test_scopes
+	@COIL_MODEL_SECONDS=30 build/tsan/tests/model_test_scopes
+
+planted: install-packages
+	@tools/planted.sh 30
 
 bench-echo: build-release
 	@build/release/bench/bench_echo --connections 64,1000 --pairs 60 \

@@ -33,12 +33,15 @@ enum kind {
     READ,     /* in the kernel */
     EVENT,    /* parked */
     STARTED,  /* a started read, awaited */
-    RACE,     /* any of a read and a sleep that never ends */
+    RACE,     /* any of a read and what never ends */
     CHILD,    /* a task, awaited directly, that reads */
     CHILD_OP, /* the same as an operation */
     GROUP,    /* a group of one that reads */
     KINDS
 };
+
+/* What a player tries afterwards; refused if it is cancelled by then. */
+enum again { NOTHING, YIELD, YIELD_INSIDE, YIELD_CHILD, AGAINS };
 
 /* How a scope is cancelled. */
 enum way { BY_CALL, BY_POST, BY_SOURCE, WAYS };
@@ -61,11 +64,12 @@ struct player {
     enum kind kind;
     unsigned completes, limit, deadlines[MODEL_SCOPES], cancels[MODEL_SCOPES];
     enum way ways[MODEL_SCOPES];
-    bool again;  /* tries another wait afterwards */
+    enum again again;
     bool stands; /* completes while the clock stands still */
     coil_duration limit_time, sleep_time;
     struct model model;
     struct model_set set; /* once it must end */
+    bool put, took;       /* its descriptor was written to, a read has it */
     bool playing;
 };
 
@@ -75,6 +79,7 @@ static struct {
     unsigned long expected, waited, ended, half, results[MODEL_RESULTS];
     unsigned long sizes[MODEL_MOST + 1];
     bool over;
+    int silent; /* a descriptor that is never written to */
     coil_context *context;
     unsigned long posts_wanted;
     unsigned long posts_run;
@@ -148,7 +153,17 @@ static int child_task(void *arg)
         player->kind == CHILD_OP ? COIL_FOREVER : player->limit_time;
     ssize_t result = coil_await(read_op(player, limit));
 
+    player->took = result >= 0;
     return result < 0 ? (int)result : 0;
+}
+
+/* The loser of a race: in the kernel, or with a timer. */
+static coil_operation never_op(const struct player *player)
+{
+    coil_operation operation = coil_operation_make(&read_type);
+
+    operation.extra[0] = (uint64_t)game.silent;
+    return player->fd % 2 ? operation : coil_sleep_op(COIL_FOREVER);
 }
 
 static ssize_t wait_for_race(struct player *player)
@@ -156,10 +171,11 @@ static ssize_t wait_for_race(struct player *player)
     coil_request requests[2];
     int index;
 
-    coil_request_start(&requests[0], coil_sleep_op(COIL_FOREVER));
+    coil_request_start(&requests[0], never_op(player));
     coil_request_start(&requests[1], read_op(player, player->limit_time));
     index = coil_await_any(requests, 2);
     ck_assert_int_ne(index, 0);
+    player->took = requests[1].result >= 0;
     return index < 0 ? index : requests[1].result;
 }
 
@@ -190,6 +206,7 @@ static ssize_t wait_for_group(struct player *player)
 static ssize_t play_wait(struct player *player)
 {
     coil_request request;
+    ssize_t result;
 
     switch (player->kind) {
     case SLEEP:
@@ -200,7 +217,8 @@ static ssize_t play_wait(struct player *player)
                             player->limit_time);
     case STARTED:
         coil_request_start(&request, read_op(player, player->limit_time));
-        return coil_request_await(&request);
+        player->took = coil_request_await(&request) >= 0;
+        return request.result;
     case RACE:
         return wait_for_race(player);
     case CHILD:
@@ -209,7 +227,9 @@ static ssize_t play_wait(struct player *player)
     case GROUP:
         return wait_for_group(player);
     default:
-        return coil_await(read_op(player, player->limit_time));
+        result = coil_await(read_op(player, player->limit_time));
+        player->took = result >= 0;
+        return result;
     }
 }
 
@@ -225,20 +245,18 @@ static void draw_scope(struct player *player, int i)
 
 static void draw_round(struct player *player)
 {
-    uint64_t left;
-
     player->kind = (enum kind)draw(KINDS);
     player->model.kind = player->kind == GROUP ? MODEL_GROUP : MODEL_PLAIN;
     player->completes = game.tick + draw(LONGEST) + 1;
     player->limit = chance(50) ? 0 : game.tick + draw(12) + 1;
     player->limit_time = player->limit ? until(player->limit) : COIL_FOREVER;
     player->sleep_time = until(player->completes);
-    player->again = chance(50);
+    player->again = (enum again)draw(AGAINS);
     player->stands = chance(50);
     for (int i = 0; i < MODEL_SCOPES; i++)
         draw_scope(player, i);
     coil_event_clear(&player->event);
-    (void)!read(player->fd, &left, 8); /* what came too late last time */
+    player->put = player->took = false;
     player->set.count = 0;
     player->round++;
     player->playing = true;
@@ -309,6 +327,57 @@ static void explain(const struct player *player,
     fflush(stdout);
 }
 
+static int yield_task(void *arg)
+{
+    (void)arg;
+    return coil_yield();
+}
+
+static int yield_inside(void)
+{
+    coil_scope scope;
+    int result;
+
+    coil_scope_begin(&scope, COIL_FOREVER);
+    result = coil_yield();
+    assert_result(coil_scope_end(&scope), result);
+    return result;
+}
+
+static int yield_in_child(void)
+{
+    coil_task *task;
+
+    assert_result(coil_task_create(&task, yield_task, NULL, 0), 0);
+    return coil_task_await(&task);
+}
+
+static void try_again(const struct player *player)
+{
+    bool cancelled = player->model.scopes[MODEL_SCOPES - 1].cancelled;
+    int result;
+
+    if (player->again == NOTHING)
+        return;
+    result = player->again == YIELD          ? coil_yield()
+             : player->again == YIELD_INSIDE ? yield_inside()
+                                             : yield_in_child();
+    if (result != (cancelled ? -ECANCELED : 0))
+        ck_abort_msg("another wait (%d) gave %s", player->again,
+                     coil_error_name(result));
+}
+
+/* What came is either in the reader's hands or still there. */
+static void check_nothing_is_lost(const struct player *player)
+{
+    uint64_t value;
+    bool left = read(player->fd, &value, 8) == 8;
+
+    if (left != (player->put && !player->took))
+        ck_abort_msg("put %d, took %d, left %d (kind %d)", player->put,
+                     player->took, left, player->kind);
+}
+
 static int player_task(void *arg)
 {
     struct player *player = arg;
@@ -319,9 +388,9 @@ static int player_task(void *arg)
         begin_scopes(player);
         outcome.wait = result_of(play_wait(player));
         wait_for_the_others();
-        if (player->again)
-            (void)coil_yield();
+        try_again(player);
         end_scopes(player, &outcome);
+        check_nothing_is_lost(player);
         if (!model_allows(&player->set, &outcome)) {
             explain(player, &outcome);
             ck_abort_msg("an outcome that the model does not allow");
@@ -440,7 +509,7 @@ static void complete(struct player *player)
     if (player->kind == EVENT)
         coil_event_set(&player->event);
     else if (player->kind != SLEEP)
-        ck_assert_int_eq(write(player->fd, &one, 8), 8);
+        player->put = write(player->fd, &one, 8) == 8;
 }
 
 /* A tick has two halves. In the first the clock stands still: what comes by a
@@ -479,7 +548,7 @@ static void direct(struct player *player, enum half half)
 
     if (!player->playing || !events || player->set.count)
         return;
-    player->set = model_tick(&player->model, events, player->again);
+    player->set = model_tick(&player->model, events, player->again != NOTHING);
     game.expected += player->set.count > 0;
     if (early && (events & MODEL_COMPLETES))
         complete(player);
@@ -581,6 +650,37 @@ static int director_task(void *arg)
     return 0;
 }
 
+/* ------------------------------------------------------ a slower kernel */
+
+/* Completions that the loop is not shown yet. */
+static struct {
+    struct io_uring_cqe cqes[PLAYERS];
+    unsigned count;
+} held;
+
+/* Now and then one comes a turn or more later, so that cancels overtake it. */
+static unsigned hold_some(struct io_uring_cqe *cqes, unsigned count,
+                          unsigned capacity)
+{
+    struct io_uring_cqe before[64];
+    unsigned taken = 0, kept = 0;
+
+    while (held.count && taken < 64)
+        before[taken++] = held.cqes[--held.count];
+    for (unsigned i = 0; i < count; i++)
+        if (cqes[i].user_data > 15 && held.count < PLAYERS - 64 && chance(10))
+            held.cqes[held.count++] = cqes[i];
+        else
+            cqes[kept++] = cqes[i];
+    while (taken)
+        if (kept < capacity && chance(50))
+            cqes[kept++] = before[--taken];
+        else
+            held.cqes[held.count++] = before[--taken];
+    coil__seam.withheld = held.count > 0;
+    return kept;
+}
+
 /* ----------------------------------------------------------------- the game */
 
 static unsigned setting(const char *name, unsigned otherwise)
@@ -597,6 +697,7 @@ static void open_players(void)
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = limit.rlim_max;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    game.silent = eventfd(0, EFD_CLOEXEC);
     for (unsigned i = 0; i < PLAYERS; i++) {
         game.players[i].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         ck_assert_int_ge(game.players[i].fd, 0);
@@ -625,6 +726,7 @@ static void play(void)
 
     game.context = test_context();
     coil__seam.time_fixed = START;
+    coil__seam.completions = hold_some;
     open_players();
     start_crew(threads);
     for (unsigned i = 0; i < PLAYERS; i++)
@@ -633,6 +735,8 @@ static void play(void)
     assert_result(coil_spawn(game.context, director_task, NULL, 0), 0);
     assert_result(coil_context_run(game.context), 0);
     end_crew(threads);
+    coil__seam.completions = NULL;
+    close(game.silent);
     test_context_end(game.context);
 }
 
