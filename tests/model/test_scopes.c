@@ -10,6 +10,7 @@
  */
 #include "base/seam.h"
 #include "model/scope_model.h"
+#include "model/slow_kernel.h"
 #include "support/test.h"
 #include <liburing.h>
 #include <pthread.h>
@@ -75,7 +76,7 @@ struct player {
 
 static struct {
     struct player players[PLAYERS];
-    unsigned seed, tick, seconds, threads;
+    unsigned tick, seconds, threads;
     unsigned long expected, waited, ended, half, results[MODEL_RESULTS];
     unsigned long sizes[MODEL_MOST + 1];
     bool over;
@@ -86,20 +87,6 @@ static struct {
 } game;
 
 /* ----------------------------------------------------------------- helpers */
-
-static unsigned draw(unsigned below)
-{
-    /* xorshift: rand() would dominate the profile. */
-    game.seed ^= game.seed << 13;
-    game.seed ^= game.seed >> 17;
-    game.seed ^= game.seed << 5;
-    return game.seed % below;
-}
-
-static bool chance(unsigned percent)
-{
-    return draw(100) < percent;
-}
 
 /* From now until a moment just before the clock is moved to `tick`. */
 static coil_duration until(unsigned tick)
@@ -650,37 +637,6 @@ static int director_task(void *arg)
     return 0;
 }
 
-/* ------------------------------------------------------ a slower kernel */
-
-/* Completions that the loop is not shown yet. */
-static struct {
-    struct io_uring_cqe cqes[PLAYERS];
-    unsigned count;
-} held;
-
-/* Now and then one comes a turn or more later, so that cancels overtake it. */
-static unsigned hold_some(struct io_uring_cqe *cqes, unsigned count,
-                          unsigned capacity)
-{
-    struct io_uring_cqe before[64];
-    unsigned taken = 0, kept = 0;
-
-    while (held.count && taken < 64)
-        before[taken++] = held.cqes[--held.count];
-    for (unsigned i = 0; i < count; i++)
-        if (cqes[i].user_data > 15 && held.count < PLAYERS - 64 && chance(10))
-            held.cqes[held.count++] = cqes[i];
-        else
-            cqes[kept++] = cqes[i];
-    while (taken)
-        if (kept < capacity && chance(50))
-            cqes[kept++] = before[--taken];
-        else
-            held.cqes[held.count++] = before[--taken];
-    coil__seam.withheld = held.count > 0;
-    return kept;
-}
-
 /* ----------------------------------------------------------------- the game */
 
 static unsigned setting(const char *name, unsigned otherwise)
@@ -744,7 +700,7 @@ START_TEST(every_outcome_is_one_that_the_model_allows)
 {
     unsigned seed = setting("COIL_MODEL_SEED", (unsigned)time(NULL) | 1);
 
-    game.seed = seed;
+    draw_seed = seed;
     game.seconds = setting("COIL_MODEL_SECONDS", 3);
     game.threads = setting("COIL_MODEL_THREADS", _i ? 4 : 0);
     printf("seed %u threads %u\n", seed, game.threads);
