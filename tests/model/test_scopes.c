@@ -9,12 +9,11 @@
  *   COIL_MODEL_THREADS  threads that cancel and post for the director
  */
 #include "base/seam.h"
+#include "model/crew.h"
 #include "model/scope_model.h"
 #include "model/slow_kernel.h"
 #include "support/test.h"
 #include <liburing.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
@@ -23,9 +22,7 @@ static const coil_time START = COIL_S(1000);
 enum {
     PLAYERS = 4000,
     TICK = 1000000,
-    LONGEST = 14, /* ticks of a round */
-    THREADS_MOST = 8,
-    JOBS = 4096
+    LONGEST = 14 /* ticks of a round */
 };
 
 /* How a player waits. */
@@ -47,11 +44,12 @@ enum again { NOTHING, YIELD, YIELD_INSIDE, YIELD_CHILD, AGAINS };
 /* How a scope is cancelled. */
 enum way { BY_CALL, BY_POST, BY_SOURCE, WAYS };
 
-/* A post to cancel a scope; it may come after the round has ended. */
+/* To cancel a scope; it may be carried out after the round has ended. */
 struct order {
     struct player *player;
     coil_scope *scope;
     unsigned long round;
+    coil_stop_source *source; /* instead of a post */
 };
 
 struct player {
@@ -390,20 +388,7 @@ static int player_task(void *arg)
     return 0;
 }
 
-/* ------------------------------------------------------------- the threads */
-
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t filled;
-    struct {
-        struct order *order;
-        coil_stop_source *source;
-    } jobs[JOBS];
-    unsigned first, count;
-    bool over;
-    _Atomic unsigned long given, done;
-} crew = {.lock = PTHREAD_MUTEX_INITIALIZER,
-          .filled = PTHREAD_COND_INITIALIZER};
+/* ------------------------------------------------------------- its orders */
 
 static void cancel_posted(void *arg)
 {
@@ -414,79 +399,34 @@ static void cancel_posted(void *arg)
     game.posts_run++;
 }
 
-/* One of the two is NULL. */
-static void deliver(struct order *order, coil_stop_source *source)
+/* In the director or in a thread. */
+static void deliver(void *arg)
 {
-    if (source)
-        coil_stop_source_request(source);
+    struct order *order = arg;
+
+    if (order->source)
+        coil_stop_source_request(order->source);
     else
         assert_result(coil_context_post(game.context, cancel_posted, order), 0);
-    coil_stop_source_unref(source);
-}
-
-static void *crew_main(void *arg)
-{
-    pthread_mutex_lock(&crew.lock);
-    while (!crew.over) {
-        if (!crew.count) {
-            pthread_cond_wait(&crew.filled, &crew.lock);
-            continue;
-        }
-        unsigned index = crew.first++ % JOBS;
-        struct order *order = crew.jobs[index].order;
-        coil_stop_source *source = crew.jobs[index].source;
-
-        crew.count--;
-        pthread_mutex_unlock(&crew.lock);
-        deliver(order, source);
-        atomic_fetch_add(&crew.done, 1);
-        pthread_mutex_lock(&crew.lock);
-    }
-    pthread_mutex_unlock(&crew.lock);
-    return arg;
-}
-
-/* False: no room. */
-static bool crew_give(struct order *order, coil_stop_source *source)
-{
-    bool room;
-
-    pthread_mutex_lock(&crew.lock);
-    room = crew.count < JOBS;
-    if (room) {
-        unsigned index = (crew.first + crew.count++) % JOBS;
-
-        crew.jobs[index].order = order;
-        crew.jobs[index].source = source;
-        pthread_cond_signal(&crew.filled);
-    }
-    pthread_mutex_unlock(&crew.lock);
-    return room;
+    coil_stop_source_unref(order->source);
 }
 
 /* ------------------------------------------------------------ the director */
 
 static void cancel_scope(struct player *player, int i)
 {
-    struct order *order = NULL;
-    coil_stop_source *source = NULL;
+    struct order *order = &player->orders[i];
 
     if (player->ways[i] == BY_CALL) {
         coil_scope_cancel(&player->scopes[i]);
         return;
     }
-    if (player->ways[i] == BY_SOURCE) {
-        source = coil_stop_source_ref(player->sources[i]);
-    } else {
-        order = &player->orders[i];
-        *order = (struct order){player, &player->scopes[i], player->round};
+    *order = (struct order){player, &player->scopes[i], player->round, NULL};
+    if (player->ways[i] == BY_SOURCE)
+        order->source = coil_stop_source_ref(player->sources[i]);
+    else
         game.posts_wanted++;
-    }
-    atomic_fetch_add(&crew.given, 1);
-    if (game.threads && crew_give(order, source))
-        return;
-    deliver(order, source);
-    atomic_fetch_add(&crew.done, 1);
+    crew_do(deliver, order);
 }
 
 static void complete(struct player *player)
@@ -573,8 +513,7 @@ static void pass_turns(unsigned count)
 /* Nothing that must end is left, nothing is on its way. */
 static bool is_settled(void)
 {
-    return game.waited == game.expected &&
-           atomic_load(&crew.done) == atomic_load(&crew.given) &&
+    return game.waited == game.expected && crew_is_idle() &&
            game.posts_run == game.posts_wanted;
 }
 
@@ -660,37 +599,19 @@ static void open_players(void)
     }
 }
 
-static void start_crew(pthread_t threads[])
-{
-    for (unsigned i = 0; i < game.threads; i++)
-        ck_assert_int_eq(pthread_create(&threads[i], NULL, crew_main, NULL), 0);
-}
-
-static void end_crew(const pthread_t threads[])
-{
-    pthread_mutex_lock(&crew.lock);
-    crew.over = true;
-    pthread_cond_broadcast(&crew.filled);
-    pthread_mutex_unlock(&crew.lock);
-    for (unsigned i = 0; i < game.threads; i++)
-        pthread_join(threads[i], NULL);
-}
-
 static void play(void)
 {
-    pthread_t threads[THREADS_MOST];
-
     game.context = test_context();
     coil__seam.time_fixed = START;
     coil__seam.completions = hold_some;
     open_players();
-    start_crew(threads);
+    crew_start(game.threads);
     for (unsigned i = 0; i < PLAYERS; i++)
         assert_result(
             coil_spawn(game.context, player_task, &game.players[i], 0), 0);
     assert_result(coil_spawn(game.context, director_task, NULL, 0), 0);
     assert_result(coil_context_run(game.context), 0);
-    end_crew(threads);
+    crew_end();
     coil__seam.completions = NULL;
     close(game.silent);
     test_context_end(game.context);
