@@ -108,6 +108,14 @@ static void put(int descriptor, uint64_t value)
     ck_assert_int_eq(write(descriptor, &value, sizeof(value)), sizeof(value));
 }
 
+/* Who keeps the time. */
+static ssize_t timeout_by(bool kernel, coil_operation operation,
+                          coil_duration limit)
+{
+    return kernel ? coil_timeout_linked(operation, limit)
+                  : coil_timeout(operation, limit);
+}
+
 /* ----------------------------------------------------------------- limits */
 
 static int limits_task(void *arg)
@@ -220,6 +228,7 @@ END_TEST
 
 static struct {
     unsigned begun, ended;
+    bool kernel;
     coil_duration limit;
     ssize_t expected;
     coil_duration latest;
@@ -236,8 +245,9 @@ static int silent_task(void *arg)
     (void)arg;
     open_ends(SOCKETS, ends);
     crowd.begun++;
-    assert_result(coil_timeout(read_op(ends[0], &byte, 1), crowd.limit),
-                  crowd.expected);
+    assert_result(
+        timeout_by(crowd.kernel, read_op(ends[0], &byte, 1), crowd.limit),
+        crowd.expected);
     crowd.ended++;
     if (crowd.limit != COIL_FOREVER) {
         late = coil_now() - begin - crowd.limit;
@@ -267,13 +277,14 @@ static int crowd_task(void *arg)
 
 START_TEST(silent_reads_with_one_limit_all_end_at_it)
 {
-    uintptr_t count = _i ? CROWD : 64;
+    uintptr_t count = _i & 1 ? CROWD : 64;
 
+    crowd.kernel = _i & 2;
     crowd.limit = COIL_MS(200);
     crowd.expected = -ETIME;
     assert_result(test_run(crowd_task, (void *)count), 0);
-    printf("%u reads timed out, the last %.1f ms late\n", crowd.ended,
-           (double)crowd.latest / 1e6);
+    printf("%u reads timed out%s, the last %.1f ms late\n", crowd.ended,
+           crowd.kernel ? " in the kernel" : "", (double)crowd.latest / 1e6);
     ck_assert_uint_eq(crowd.ended, count);
     ck_assert_int_lt(crowd.latest, COIL_S(TEST_SLOW ? 10 : 2));
 }
@@ -283,6 +294,7 @@ START_TEST(stop_ends_three_thousand_reads_at_once)
 {
     coil_duration took;
 
+    crowd.kernel = false;
     crowd.limit = COIL_FOREVER;
     crowd.expected = -ECANCELED;
     assert_result(test_run(crowd_task, (void *)(uintptr_t)CROWD), 0);
@@ -298,6 +310,7 @@ END_TEST
 struct pair {
     int ends[2];
     coil_time deadline; /* of the reader's present wait */
+    bool kernel;
     uint64_t received;
     unsigned time_outs;
 };
@@ -312,7 +325,7 @@ static int record_reader(void *arg)
         ssize_t n;
 
         pair->deadline = coil_now() + limit;
-        n = coil_timeout(read_op(pair->ends[0], &value, 8), limit);
+        n = timeout_by(pair->kernel, read_op(pair->ends[0], &value, 8), limit);
         if (n == -ETIME) {
             pair->time_outs++;
             continue;
@@ -355,15 +368,18 @@ START_TEST(records_sent_at_the_limit_come_without_a_gap)
     struct pair pairs[PAIRS] = {0};
     unsigned time_outs = 0;
 
-    for (int i = 0; i < PAIRS; i++)
+    for (int i = 0; i < PAIRS; i++) {
         open_ends(SOCKETS, pairs[i].ends);
+        pairs[i].kernel = _i;
+    }
     assert_result(test_run(records_task, pairs), 0);
     for (int i = 0; i < PAIRS; i++) {
         ck_assert_uint_eq(pairs[i].received, RECORDS);
         time_outs += pairs[i].time_outs;
         close_ends(pairs[i].ends);
     }
-    printf("%d records, %u time-outs\n", RECORDS * PAIRS, time_outs);
+    printf("%d records, %u time-outs%s\n", RECORDS * PAIRS, time_outs,
+           _i ? " in the kernel" : "");
     ck_assert_uint_gt(time_outs, RECORDS * PAIRS / 100);
 }
 END_TEST
@@ -486,9 +502,10 @@ int main(void)
                         KINDS);
     tcase_add_loop_test(tests, own_completion_wins_over_a_limit_and_a_stop, 0,
                         4);
-    tcase_add_loop_test(tests, silent_reads_with_one_limit_all_end_at_it, 0, 2);
+    tcase_add_loop_test(tests, silent_reads_with_one_limit_all_end_at_it, 0, 4);
     tcase_add_test(tests, stop_ends_three_thousand_reads_at_once);
-    tcase_add_test(tests, records_sent_at_the_limit_come_without_a_gap);
+    tcase_add_loop_test(tests, records_sent_at_the_limit_come_without_a_gap, 0,
+                        2);
     tcase_add_test(tests, limit_counts_over_all_steps_of_a_request);
     tcase_add_test(tests, count_of_bytes_moved_is_exact_whatever_the_result);
     return test_main(suite);
