@@ -243,8 +243,10 @@ static void context_free(coil_context *context)
                       "%zu tasks were created but neither awaited nor "
                       "destroyed",
                       context->kept);
+    /* A child that a task has forked stands on one of the stacks. */
     for (int i = 0; i < COIL__STACK_CLASSES; i++)
-        coil__stack_pool_destroy(&context->stacks[i]);
+        if (!coil__context_is_foreign(context))
+            coil__stack_pool_destroy(&context->stacks[i]);
     coil__kernel_free(context);
 }
 

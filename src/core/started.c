@@ -249,10 +249,14 @@ static int wait_check(const coil_task *task, const struct coil__wait *wait)
     return 0;
 }
 
-/* Its scope was cancelled before it was started: that decides nothing. */
-static bool request_was_refused(const coil_request *request)
+/* Not because its scope was cancelled before or while it ran, or the rest of
+ * its set was. */
+static bool request_ended_by_itself(const coil_request *request)
 {
-    return !request->owner && request->result == -ECANCELED;
+    bool refused = !request->owner && request->result == -ECANCELED;
+
+    return !refused && (request->reason != -ECANCELED ||
+                        request->result != request->reason);
 }
 
 /* Notes itself on those that run; one that has ended may decide already. */
@@ -265,7 +269,7 @@ static void wait_enter(struct coil__wait *wait)
             request->wait = wait;
             wait->running++;
         } else if (wait_is_decided_by(wait, request) &&
-                   !request_was_refused(request)) {
+                   (!wait->any || request_ended_by_itself(request))) {
             wait->decider = request;
         }
     }
@@ -318,13 +322,6 @@ ssize_t coil_request_await(coil_request *request)
     return result < 0 ? result : wait_result(&wait, request->result);
 }
 
-/* It ended by itself, not because the rest of its set was cancelled. */
-static bool request_ended_by_itself(const coil_request *request)
-{
-    return !request_was_refused(request) &&
-           (!request->reason || request->result != request->reason);
-}
-
 int coil_await_any(coil_request requests[], size_t count)
 {
     struct coil__wait wait = {
@@ -337,6 +334,9 @@ int coil_await_any(coil_request requests[], size_t count)
         if (&requests[i] == wait.decider ||
             request_ended_by_itself(&requests[i]))
             return (int)i;
+    /* All were cancelled by hand, or with the task. */
+    if (!coil_task_current()->scope->cancelled)
+        return 0;
     return (int)wait_result(&wait, -ECANCELED);
 }
 
