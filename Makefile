@@ -50,6 +50,10 @@ bench-echo: build-release
 		--load build/release/bench/echo_load
 	@$(MAKE) --no-print-directory bench-instructions
 
+# The table of timer queues behind docs/decisions.md; three minutes.
+bench-timers: build-release
+	@build/release/bench/bench_timers
+
 bench-instructions: build-release
 	@for server in "echo_floor" "echo_coil --limits none" \
 			"echo_coil --limits write" "echo_coil --limits both"; do \
