@@ -5,8 +5,7 @@
 #ifndef BENCH_TIMER_QUEUES_H
 #define BENCH_TIMER_QUEUES_H
 
-#include "base/heap.h"
-#include "base/list.h"
+#include "base/timer_queue.h"
 #include "timer_wheel.h"
 
 #include <stdalign.h>
@@ -22,10 +21,10 @@ enum {
     STEPS_LEAST = 200000,
     SPARES = 16,
     FIFOS = 4,
-    STRUCTURES = 6,
+    STRUCTURES = 8,
     REPETITIONS_MOST = 99,
-    COLOURS = 16,
-    COLOUR = 64,
+    COLOURS = 8,
+    COLOUR = 128,
     PAGE = 4096,
     /* A page has room for the timers of four structures, each in its own
      * quarter, so that the largest size fits into memory. */
@@ -38,16 +37,17 @@ enum {
 #define START    (1000 * SECOND)
 #define CONSTANT (30 * SECOND)
 
-/* A cache line, as large as the library's. */
+/* The node in a cache line, as the library's are. */
 struct timer {
     alignas(64) union {
         struct coil__heap_node heap;
         struct wheel_node wheel;
         struct coil__list list;
+        struct coil__timer own;
     } node;
     int64_t deadline;
     bool armed;
-    bool in_heap;       /* heap+lazy, heap+fifo */
+    bool in_heap;       /* heap+lazy, heap+fifo, wheel+heap+lazy */
     unsigned char fifo; /* heap+fifo */
 };
 
@@ -75,6 +75,8 @@ struct structure {
 struct subject {
     const struct structure *structure;
     struct coil__heap heap;
+    uint64_t inserted;
+    struct coil__timer_queue queue;
     struct wheel wheel;
     struct fifo fifos[FIFOS];
     char *timers;
@@ -167,13 +169,21 @@ static struct timer *of_heap(struct coil__heap_node *node)
 static void heap_init(struct subject *subject)
 {
     subject->heap = (struct coil__heap){0};
+    subject->inserted = 0;
+}
+
+static void heap_insert(struct subject *subject, struct timer *timer)
+{
+    timer->node.heap.key = timer->deadline;
+    timer->node.heap.order = subject->inserted++;
+    coil__heap_insert(&subject->heap, &timer->node.heap);
 }
 
 static void heap_arm(struct subject *subject, struct timer *timer,
                      int64_t limit)
 {
     (void)limit;
-    coil__heap_insert(&subject->heap, &timer->node.heap, timer->deadline);
+    heap_insert(subject, timer);
 }
 
 static void heap_cancel(struct subject *subject, struct timer *timer)
@@ -210,7 +220,7 @@ static void lazy_arm(struct subject *subject, struct timer *timer,
         coil__heap_remove(&subject->heap, &timer->node.heap);
     }
     timer->in_heap = true;
-    coil__heap_insert(&subject->heap, &timer->node.heap, timer->deadline);
+    heap_insert(subject, timer);
 }
 
 /* The driver has cleared timer->armed. */
@@ -233,7 +243,7 @@ static int64_t lazy_next(struct subject *subject)
         coil__heap_remove(&subject->heap, first);
         timer->in_heap = timer->armed;
         if (timer->armed)
-            coil__heap_insert(&subject->heap, first, timer->deadline);
+            heap_insert(subject, timer);
     }
     return WHEEL_NEVER;
 }
@@ -381,6 +391,65 @@ static struct timer *in_wheel_expire(struct subject *subject)
     return node ? COIL__CONTAINER(node, struct timer, node.wheel) : NULL;
 }
 
+/* wheel+heap and wheel+heap+lazy */
+
+static void own_init(struct subject *subject)
+{
+    coil__timer_queue_init(&subject->queue, subject->now);
+}
+
+static void own_arm(struct subject *subject, struct timer *timer, int64_t limit)
+{
+    (void)limit;
+    coil__timer_queue_insert(&subject->queue, &timer->node.own,
+                             timer->deadline);
+}
+
+static void own_cancel(struct subject *subject, struct timer *timer)
+{
+    coil__timer_queue_remove(&subject->queue, &timer->node.own);
+}
+
+static int64_t own_next(struct subject *subject)
+{
+    return coil__timer_queue_next(&subject->queue);
+}
+
+static struct timer *own_expire(struct subject *subject)
+{
+    struct coil__timer *timer =
+        coil__timer_queue_take(&subject->queue, subject->now);
+
+    return timer ? COIL__CONTAINER(timer, struct timer, node.own) : NULL;
+}
+
+/* As the timer of a task. */
+static void lazy_own_arm(struct subject *subject, struct timer *timer,
+                         int64_t limit)
+{
+    if (timer->in_heap) {
+        if (timer->deadline >= timer->node.own.node.near.key)
+            return;
+        own_cancel(subject, timer);
+    }
+    timer->in_heap = true;
+    own_arm(subject, timer, limit);
+}
+
+static struct timer *lazy_own_expire(struct subject *subject)
+{
+    struct timer *timer;
+
+    while ((timer = own_expire(subject))) {
+        timer->in_heap = false;
+        if (timer->armed && timer->deadline <= subject->now)
+            return timer;
+        if (timer->armed)
+            lazy_own_arm(subject, timer, 0);
+    }
+    return NULL;
+}
+
 #define WHEEL_LATENESS (((int64_t)1 << WHEEL_TICK_BITS) - 1)
 
 static const struct structure structures[STRUCTURES] = {
@@ -392,6 +461,9 @@ static const struct structure structures[STRUCTURES] = {
      in_wheel_next, in_wheel_expire},
     {"wheel+lazy", WHEEL_LATENESS, in_wheel_init, lazy_wheel_arm,
      lazy_wheel_cancel, in_wheel_next, in_wheel_expire},
+    {"wheel+heap", 0, own_init, own_arm, own_cancel, own_next, own_expire},
+    {"wheel+heap+lazy", 0, own_init, lazy_own_arm, lazy_cancel, own_next,
+     lazy_own_expire},
 };
 
 #endif

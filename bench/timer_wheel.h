@@ -1,5 +1,5 @@
 /*
- * A hierarchical timer wheel, to compare with the library's heap.
+ * A hierarchical timer wheel, to compare with the library's queue.
  *
  * Eight levels of 64 slots cover all deadlines of 63 bits. A slot of the lowest
  * level is a tick of 2^20 ns; one of the next level is as long as all of the

@@ -1,17 +1,19 @@
 /*
- * Timer queues compared: the library's heap, a timer wheel, and variants.
+ * Timer queues compared: heaps, timer wheels and the library's own.
  *
  *   bench_timers [--most N] [--repetitions N]
  *
  *   touch       writes to the timer and keeps no queue: what the driver and
  *               the memory cost, which no queue can get below
- *   heap        the library's pairing heap
+ *   heap        a pairing heap
  *   heap+fifo   a list for each of a few limits in front of the heap: equal
  *               limits are due in the order in which they were armed
  *   heap+lazy   a cancelled timer, or one that moves to a later time, keeps its
  *               place in the heap until it comes up
  *   wheel       the wheel of timer_wheel.h
  *   wheel+lazy  the same with the idea of heap+lazy
+ *   wheel+heap  the library's queue: a wheel, and a heap for the present tick
+ *   wheel+heap+lazy  the same as the library's tasks use it
  *
  * The lazy ones need timers that outlive being armed, as a task's own does.
  *

@@ -17,15 +17,23 @@ struct coil__list {
 
 struct coil__heap_node {
     int64_t key;
-    uint64_t order; /* breaks ties; set by insert */
+    uint64_t order; /* breaks ties */
     struct coil__heap_node *child, *next;
     struct coil__heap_node *previous; /* elder sibling, or parent; NULL: root */
 };
 
 struct coil__timer {
-    struct coil__heap_node node;
+    union {
+        struct coil__heap_node near;
+        struct {
+            int64_t key;
+            uint64_t order; /* these two as in `near` */
+            struct coil__list slot;
+        } far;
+    } node;
     void (*expire)(struct coil_context *context, struct coil__timer *timer);
     bool armed;
+    bool is_far;
 };
 /** @endcond */
 

@@ -77,11 +77,8 @@ static void heap_set_root(struct coil__heap *heap, struct coil__heap_node *node)
     }
 }
 
-void coil__heap_insert(struct coil__heap *heap, struct coil__heap_node *node,
-                       int64_t key)
+void coil__heap_insert(struct coil__heap *heap, struct coil__heap_node *node)
 {
-    node->key = key;
-    node->order = heap->inserted++;
     node->child = NULL;
     node->next = NULL;
     heap_set_root(heap, heap->root ? heap_join(heap->root, node) : node);

@@ -1,7 +1,7 @@
 /*
  * A pairing heap of deadlines whose nodes live in the waiting frames: nothing
- * is allocated, so arming cannot fail. Equal deadlines leave in the order in
- * which they came.
+ * is allocated, so arming cannot fail. Equal deadlines leave in the order of
+ * `order`.
  */
 #ifndef COIL_BASE_HEAP_H
 #define COIL_BASE_HEAP_H
@@ -13,7 +13,6 @@
 
 struct coil__heap {
     struct coil__heap_node *root;
-    uint64_t inserted;
 };
 
 static inline struct coil__heap_node *
@@ -22,8 +21,8 @@ coil__heap_first(const struct coil__heap *heap)
     return heap->root;
 }
 
-void coil__heap_insert(struct coil__heap *heap, struct coil__heap_node *node,
-                       int64_t key);
+/* The node's key and order are set. */
+void coil__heap_insert(struct coil__heap *heap, struct coil__heap_node *node);
 void coil__heap_remove(struct coil__heap *heap, struct coil__heap_node *node);
 
 #endif

@@ -109,6 +109,7 @@ static int context_take_options(coil_context *context,
 static void context_init(coil_context *context)
 {
     context->fork = coil__forks;
+    context->turn_began = coil__kernel_coarse_now();
     coil__timers_init(&context->timers);
     coil__scope_init_root(&context->root);
     coil__list_init(&context->backlog);

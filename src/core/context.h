@@ -6,7 +6,6 @@
 #ifndef COIL_CORE_CONTEXT_H
 #define COIL_CORE_CONTEXT_H
 
-#include "base/heap.h"
 #include "base/list.h"
 #include "core/post.h"
 #include "core/scope.h"

@@ -92,8 +92,11 @@ static void group_note(coil_group *group, int result, size_t index)
 
 static void group_last_has_ended(coil_context *context, coil_group *group)
 {
-    if (group->ender)
-        coil__task_make_ready(context, group->ender);
+    coil_task *ender = group->ender;
+
+    group->ender = NULL; /* once; it looks again for itself */
+    if (ender)
+        coil__task_make_ready(context, ender);
     else if (group->request)
         coil_request_finish(group->request, 0); /* its end hook knows more */
 }
@@ -158,7 +161,8 @@ int coil_group_end(coil_group *group, size_t *ret_index)
 
     if (result < 0)
         return result;
-    if (group->live) {
+    /* Before it runs again, somebody may have spawned into the group. */
+    while (group->live) {
         group->ender = task;
         coil__task_suspend(task->context, task);
     }

@@ -273,6 +273,7 @@ void coil__task_begin(coil_context *context, coil_task *task, coil_scope *scope)
     coil__list_append(&context->tasks, &task->siblings);
     context->tasks_live++;
     context->spawned++;
+    task->since = context->turn_began;
 }
 
 int coil__task_read_options(struct coil__task_plan *plan,

@@ -133,7 +133,7 @@ static inline void coil__task_arm(coil_context *context, coil_task *task,
                                   coil_time deadline)
 {
     if (deadline != COIL_FOREVER &&
-        (!task->timer.armed || task->timer.node.key > deadline))
+        (!task->timer.armed || task->timer.node.near.key > deadline))
         coil__timer_arm(&context->timers, &task->timer, deadline);
 }
 

@@ -10,7 +10,10 @@ coil_time coil_now(void)
 
 void coil__timers_init(struct coil__timers *timers)
 {
-    *timers = (struct coil__timers){0};
+    timers->now = coil__kernel_now();
+    coil__timer_queue_init(&timers->queue, timers->now);
+    timers->armed = 0;
+    timers->first_unstamped = NULL;
     timers->last_unstamped = &timers->first_unstamped;
 }
 
@@ -18,7 +21,7 @@ void coil__timer_arm(struct coil__timers *timers, struct coil__timer *timer,
                      coil_time when)
 {
     coil__timer_cancel(timers, timer);
-    coil__heap_insert(&timers->heap, &timer->node, when);
+    coil__timer_queue_insert(&timers->queue, timer, when);
     timer->armed = true;
     timers->armed++;
 }
@@ -27,7 +30,7 @@ void coil__timer_cancel(struct coil__timers *timers, struct coil__timer *timer)
 {
     if (!timer->armed)
         return;
-    coil__heap_remove(&timers->heap, &timer->node);
+    coil__timer_queue_remove(&timers->queue, timer);
     timer->armed = false;
     timers->armed--;
 }
@@ -68,32 +71,29 @@ void coil__timers_forget(struct coil__timers *timers, coil_task *task)
     task->unstamped = 0;
 }
 
-coil_duration coil__timers_until_next(const struct coil__timers *timers)
+coil_duration coil__timers_until_next(struct coil__timers *timers)
 {
-    const struct coil__heap_node *first = coil__heap_first(&timers->heap);
-    coil_time now;
+    coil_time next, now;
 
-    if (!first)
+    if (!timers->armed)
         return COIL_FOREVER;
+    next = coil__timer_queue_next(&timers->queue);
     /* Not the last reading: the tasks of this turn may have computed long. */
     now = coil__kernel_now();
-    return first->key <= now ? 0 : first->key - now;
+    return next <= now ? 0 : next - now;
 }
 
 void coil__timers_expire(struct coil_context *context)
 {
     struct coil__timers *timers = &context->timers;
-    struct coil__heap_node *first = coil__heap_first(&timers->heap);
+    struct coil__timer *timer;
 
-    if (!first)
+    if (!timers->armed)
         return;
     timers->now = coil__kernel_now();
-    while (first && first->key <= timers->now) {
-        struct coil__timer *timer =
-            COIL__CONTAINER(first, struct coil__timer, node);
-
-        coil__timer_cancel(timers, timer);
+    while ((timer = coil__timer_queue_take(&timers->queue, timers->now))) {
+        timer->armed = false;
+        timers->armed--;
         timer->expire(context, timer);
-        first = coil__heap_first(&timers->heap);
     }
 }

@@ -9,15 +9,14 @@
 #ifndef COIL_CORE_TIMER_H
 #define COIL_CORE_TIMER_H
 
-#include "base/heap.h"
-#include "base/list.h"
+#include "base/timer_queue.h"
 #include <coil/time.h>
 
 struct coil_context;
 struct coil_task;
 
 struct coil__timers {
-    struct coil__heap heap;
+    struct coil__timer_queue queue;
     /* Tasks whose limit has no deadline yet, in the order of their calls. */
     struct coil_task *first_unstamped, **last_unstamped;
     coil_time now; /* the last reading */
@@ -46,7 +45,7 @@ void coil__timers_stamp(struct coil_context *context);
 void coil__timers_forget(struct coil__timers *timers, struct coil_task *task);
 
 /* How long the loop may sleep: 0 not at all, COIL_FOREVER without limit. */
-coil_duration coil__timers_until_next(const struct coil__timers *timers);
+coil_duration coil__timers_until_next(struct coil__timers *timers);
 
 /* Reads the clock, if a timer is armed, and expires what is due. */
 void coil__timers_expire(struct coil_context *context);
