@@ -1,7 +1,7 @@
 # A thin front of CMake. Each target installs the Debian packages it lacks.
 
 .PHONY: all install-packages run test asan tsan model planted bench-echo \
-        bench-instructions \
+        bench-limits bench-timers bench-instructions \
         docs format check clean
 
 all: build-release
@@ -50,13 +50,27 @@ bench-echo: build-release
 		--load build/release/bench/echo_load
 	@$(MAKE) --no-print-directory bench-instructions
 
+# What a limit on every read and write costs: against none, where the second
+# figure is none against none, and kept by the kernel instead.
+bench-limits: build-release
+	@for limits in both linked; do \
+		echo "limits: $$limits against none"; \
+		build/release/bench/bench_echo --connections 64,1000 \
+			--pairs 60 --starts 12 --slice 60 \
+			--floor build/release/bench/echo_coil \
+			--floor-arg --limits --floor-arg none \
+			--server build/release/bench/echo_coil \
+			--server-arg --limits --server-arg $$limits \
+			--load build/release/bench/echo_load; \
+	done
+
 # The table of timer queues behind docs/decisions.md; three minutes.
 bench-timers: build-release
 	@build/release/bench/bench_timers
 
 bench-instructions: build-release
 	@for server in "echo_floor" "echo_coil --limits none" \
-			"echo_coil --limits write" "echo_coil --limits both"; do \
+			"echo_coil --limits write" "echo_coil --limits both" "echo_coil --limits linked"; do \
 		echo "$$server"; \
 		bench/instructions.sh --load build/release/bench/echo_load \
 			build/release/bench/$$server; \

@@ -1,5 +1,6 @@
 /*
- * The echo benchmark: an echo server against the hand-written floor.
+ * The echo benchmark: an echo server against the hand-written floor, or any
+ * other server in its place.
  *
  * The floor against itself scatters by some per cent, and the machine drifts
  * by more. So two instances of the floor and the server under test run all the
@@ -43,8 +44,10 @@ struct options {
     char *floor;
     char *server;
     char *load;
-    char *server_arguments[SERVER_ARGUMENTS_MAX];
-    unsigned server_argument_count;
+    struct arguments {
+        char *words[SERVER_ARGUMENTS_MAX];
+        unsigned count;
+    } floor_arguments, server_arguments;
 };
 
 struct subject_process {
@@ -85,7 +88,9 @@ static _Noreturn void fail(const char *what)
 static _Noreturn void usage(void)
 {
     fputs("usage: bench_echo --floor PATH --server PATH --load PATH\n"
-          "                  [--server-arg ARGUMENT]... [--half-rate]\n"
+          "                  [--floor-arg ARGUMENT]... [--server-arg "
+          "ARGUMENT]...\n"
+          "                  [--half-rate]\n"
           "                  [--connections N,...] [--pairs N] [--slice MS]\n"
           "                  [--starts N] [--size BYTES] [--budget RATIO]\n",
           stderr);
@@ -105,11 +110,11 @@ static void parse_connections(struct options *options, char *list)
         usage();
 }
 
-static void add_server_argument(struct options *options, char *argument)
+static void add_argument(struct arguments *arguments, char *argument)
 {
-    if (options->server_argument_count == SERVER_ARGUMENTS_MAX)
+    if (arguments->count == SERVER_ARGUMENTS_MAX)
         usage();
-    options->server_arguments[options->server_argument_count++] = argument;
+    arguments->words[arguments->count++] = argument;
 }
 
 static void set_option(struct options *options, int option)
@@ -147,7 +152,10 @@ static void set_option(struct options *options, int option)
         options->load = optarg;
         break;
     case 'a':
-        add_server_argument(options, optarg);
+        add_argument(&options->server_arguments, optarg);
+        break;
+    case 'e':
+        add_argument(&options->floor_arguments, optarg);
         break;
     default:
         usage();
@@ -165,6 +173,7 @@ static struct options parse_options(int argc, char **argv)
         {"budget", required_argument, NULL, 'g'},
         {"half-rate", no_argument, NULL, 'r'},
         {"floor", required_argument, NULL, 'f'},
+        {"floor-arg", required_argument, NULL, 'e'},
         {"server", required_argument, NULL, 's'},
         {"server-arg", required_argument, NULL, 'a'},
         {"load", required_argument, NULL, 'l'},
@@ -192,14 +201,15 @@ static void start_subject(struct bench *bench, enum subject subject)
 {
     const struct options *options = &bench->options;
     struct subject_process *started = &bench->subjects[subject];
+    const struct arguments *more = subject == SERVER
+                                       ? &options->server_arguments
+                                       : &options->floor_arguments;
     char *arguments[5 + SERVER_ARGUMENTS_MAX] = {
         subject == SERVER ? options->server : options->floor, "--listen",
         "127.0.0.1:0", "--quiet"};
     char line[LINE_SIZE];
 
-    if (subject == SERVER)
-        memcpy(arguments + 4, options->server_arguments,
-               options->server_argument_count * sizeof(*arguments));
+    memcpy(arguments + 4, more->words, more->count * sizeof(*arguments));
     if (!process_start(&started->process, arguments, bench->server_core))
         fail("cannot start a server");
     do {

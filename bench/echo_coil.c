@@ -1,14 +1,15 @@
 /*
  * The echo of the examples without its log, with a choice of limits:
  *
- *   echo_coil [--listen ENDPOINT] [--quiet] [--limits none|write|both]
+ *   echo_coil [--listen ENDPOINT] [--quiet] [--limits none|write|both|linked]
  */
 #include <coil.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-enum limits { LIMITS_NONE, LIMITS_WRITE, LIMITS_BOTH };
+/* LIMITS_LINKED: on both, kept by the kernel. */
+enum limits { LIMITS_NONE, LIMITS_WRITE, LIMITS_BOTH, LIMITS_LINKED };
 
 static enum limits limits = LIMITS_WRITE;
 static unsigned long connections;
@@ -18,13 +19,31 @@ static ssize_t read_some(const coil_tcp_socket *socket, char *data, size_t size)
     if (limits == LIMITS_BOTH)
         return coil_timeout(coil_tcp_read_some_op(socket, data, size),
                             COIL_S(5));
+    if (limits == LIMITS_LINKED)
+        return coil_timeout_linked(coil_tcp_read_some_op(socket, data, size),
+                                   COIL_S(5));
     return coil_tcp_read_some(socket, data, size);
+}
+
+/* A linked limit is for one step. */
+static ssize_t write_all_linked(const coil_tcp_socket *socket, char *data,
+                                size_t size)
+{
+    ssize_t n = 0;
+
+    for (size_t done = 0; done < size && n >= 0; done += (size_t)n)
+        n = coil_timeout_linked(
+            coil_tcp_write_some_op(socket, data + done, size - done),
+            COIL_S(5));
+    return n < 0 ? n : 0;
 }
 
 static ssize_t write_all(const coil_tcp_socket *socket, char *data, size_t size)
 {
     if (limits == LIMITS_NONE)
         return coil_tcp_write_all(socket, data, size, NULL);
+    if (limits == LIMITS_LINKED)
+        return write_all_linked(socket, data, size);
     return coil_timeout(coil_tcp_write_all_op(socket, data, size, NULL),
                         COIL_S(5));
 }
@@ -97,7 +116,7 @@ static int server(void *arg)
 
 static bool parse(int argc, char **argv, char **ret_listen)
 {
-    static const char *const names[] = {"none", "write", "both"};
+    static const char *const names[] = {"none", "write", "both", "linked"};
 
     for (int i = 1; i < argc; i++) {
         bool known = strcmp(argv[i], "--quiet") == 0;
@@ -107,7 +126,7 @@ static bool parse(int argc, char **argv, char **ret_listen)
             known = true;
         } else if (strcmp(argv[i], "--limits") == 0 && i + 1 < argc) {
             i++;
-            for (int j = 0; j < 3; j++)
+            for (int j = 0; j < 4; j++)
                 if (strcmp(argv[i], names[j]) == 0) {
                     limits = (enum limits)j;
                     known = true;

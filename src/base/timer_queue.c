@@ -50,6 +50,8 @@ static void queue_file(struct coil__timer_queue *queue,
 void coil__timer_queue_insert(struct coil__timer_queue *queue,
                               struct coil__timer *timer, int64_t deadline)
 {
+    if (deadline < queue->next)
+        queue->next = deadline;
     timer->node.near.key = deadline;
     timer->node.near.order = queue->armed++;
     queue_file(queue, timer);
@@ -60,6 +62,8 @@ void coil__timer_queue_insert(struct coil__timer_queue *queue,
 void coil__timer_queue_remove(struct coil__timer_queue *queue,
                               struct coil__timer *timer)
 {
+    if (timer->node.near.key == queue->next)
+        queue->next_known = false;
     if (timer->is_far)
         coil__list_remove(&timer->node.far.slot);
     else
@@ -107,7 +111,7 @@ static void queue_advance(struct coil__timer_queue *queue, uint64_t target)
         queue->tick = target;
 }
 
-int64_t coil__timer_queue_next(struct coil__timer_queue *queue)
+static int64_t queue_find_next(struct coil__timer_queue *queue)
 {
     const struct coil__heap_node *first = coil__heap_first(&queue->near);
     struct coil__list *slot, *node;
@@ -131,6 +135,12 @@ int64_t coil__timer_queue_next(struct coil__timer_queue *queue)
     return next;
 }
 
+void coil__timer_queue_find_next(struct coil__timer_queue *queue)
+{
+    queue->next = queue_find_next(queue);
+    queue->next_known = true;
+}
+
 struct coil__timer *coil__timer_queue_take(struct coil__timer_queue *queue,
                                            int64_t now)
 {
@@ -138,6 +148,8 @@ struct coil__timer *coil__timer_queue_take(struct coil__timer_queue *queue,
 
     if (tick_of(now) > queue->tick)
         queue_advance(queue, tick_of(now));
+    if (now >= queue->next)
+        queue->next_known = false;
     first = coil__heap_first(&queue->near);
     if (!first || first->key > now)
         return NULL;

@@ -27,7 +27,9 @@ enum {
 struct coil__timer_queue {
     struct coil__heap near; /* due up to the end of `tick` */
     uint64_t tick;
-    uint64_t armed; /* ever; breaks ties */
+    uint64_t armed;  /* ever; breaks ties */
+    int64_t next;    /* what coil__timer_queue_find_next has found, */
+    bool next_known; /* unless that is no longer so */
     /* A bit may be set for a slot that was emptied since. */
     uint64_t filled[COIL__WHEEL_LEVELS];
     struct coil__list slots[COIL__WHEEL_LEVELS][COIL__WHEEL_SLOTS];
@@ -43,9 +45,16 @@ void coil__timer_queue_insert(struct coil__timer_queue *queue,
 void coil__timer_queue_remove(struct coil__timer_queue *queue,
                               struct coil__timer *timer);
 
+void coil__timer_queue_find_next(struct coil__timer_queue *queue);
+
 /* When to look again; INT64_MAX if nothing is armed. Never later than the
  * first deadline, but earlier when many lie close to it. */
-int64_t coil__timer_queue_next(struct coil__timer_queue *queue);
+static inline int64_t coil__timer_queue_next(struct coil__timer_queue *queue)
+{
+    if (!queue->next_known)
+        coil__timer_queue_find_next(queue);
+    return queue->next;
+}
 
 /* Takes out the first whose deadline has passed, or returns NULL. */
 struct coil__timer *coil__timer_queue_take(struct coil__timer_queue *queue,

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 enum {
@@ -302,6 +303,90 @@ START_TEST(destroy_drains_in_bounded_time_and_leaves_nothing_open)
 }
 END_TEST
 
+/* ------------------------------------------------- the memory of what waited */
+
+enum { READERS = 20, SENT = 65536, PATTERN = 0x5a };
+
+static struct reader {
+    coil_tcp_socket socket;
+    int peer;
+    char *data; /* on the task's stack */
+} readers[READERS];
+
+enum { READ_SIZE = 8192 };
+
+static int reading_task(void *arg)
+{
+    struct reader *reader = arg;
+    char data[READ_SIZE];
+
+    reader->data = data;
+    assert_result(coil_tcp_read_some(&reader->socket, data, sizeof(data)),
+                  -ECANCELED);
+    return 0;
+}
+
+static void reader_open(struct reader *reader)
+{
+    int pair[2], size = 4 * SENT;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair),
+                     0);
+    reader->peer = pair[1];
+    ck_assert_int_eq(
+        setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)), 0);
+    assert_result(coil_handle_open(&reader->socket.handle, pair[0]), 0);
+}
+
+/* The stack is gone; other memory takes its place. */
+static char *reader_refill(const struct reader *reader)
+{
+    const uintptr_t page = 4096;
+    uintptr_t address = (uintptr_t)reader->data / page * page;
+    char *memory =
+        mmap((void *)address, READ_SIZE + page, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+    ck_assert_ptr_eq(memory, (void *)address);
+    memset(memory, PATTERN, READ_SIZE + page);
+    return memory;
+}
+
+/* All that was sent is in the socket, none of it in the memory. */
+static void reader_check(struct reader *reader, char *memory)
+{
+    static char sent[SENT], received[SENT];
+    const size_t size = READ_SIZE + 4096;
+
+    memset(sent, 1, SENT);
+    ck_assert_int_eq(send(reader->peer, sent, SENT, 0), SENT);
+    ck_assert_int_eq(
+        recv(coil_tcp_descriptor(&reader->socket), received, SENT, MSG_WAITALL),
+        SENT);
+    for (size_t i = 0; i < size; i++)
+        ck_assert_int_eq(memory[i], PATTERN);
+    munmap(memory, size);
+    assert_result(coil_tcp_close(&reader->socket), 0);
+    close(reader->peer);
+}
+
+START_TEST(destroyed_context_writes_to_no_memory)
+{
+    coil_context *context = test_context();
+
+    for (int i = 0; i < READERS; i++) {
+        reader_open(&readers[i]);
+        assert_result(coil_spawn(context, reading_task, &readers[i], 0), 0);
+    }
+    assert_result(coil_spawn(context, failing_task, NULL, 0), 0);
+    assert_result(coil_context_run(context), -EINVAL);
+    coil__seam = (struct coil__seam){.fail_call = COIL__CALL_COUNT};
+    assert_result(coil_context_destroy(context), 0);
+    for (int i = 0; i < READERS; i++)
+        reader_check(&readers[i], reader_refill(&readers[i]));
+}
+END_TEST
+
 /* ------------------------------------------------------ a ring that is lost */
 
 /* The ring fails for good: the memory of what it may still write to is given
@@ -343,6 +428,7 @@ int main(void)
     tcase_add_loop_test(tcase,
                         destroy_drains_in_bounded_time_and_leaves_nothing_open,
                         0, STATES);
+    tcase_add_test(tcase, destroyed_context_writes_to_no_memory);
     tcase_add_test(tcase,
                    destroy_with_a_ring_that_is_lost_says_what_is_given_up);
     return test_main(suite);
